@@ -1,0 +1,42 @@
+# Two commands do everything on a machine with Python 3.11+, git and make: `make demo` and `make test`.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: demo test test-full lint format check bench clean
+
+demo: .venv/core
+	$(BIN)/shoal demo --out demo
+
+test: .venv/dev
+	$(BIN)/python -m pytest -m "not slow" --cov --cov-fail-under=95
+
+# What `make test` leaves out: tests that take long or need much memory. No test needs Java, a browser or a database yet.
+test-full: .venv/dev
+	$(BIN)/python -m pytest -m slow tests
+
+lint: .venv/dev
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+format: .venv/dev
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+check: lint test
+
+bench: .venv/dev
+	$(BIN)/python benchmarks/run.py
+
+.venv/core: pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "shoal needs Python 3.11 or newer; say PYTHON=python3.11")'
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	touch $@
+
+.venv/dev: .venv/core
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	touch $@
+
+clean:
+	rm -rf .venv demo .coverage

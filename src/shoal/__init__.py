@@ -1,0 +1,64 @@
+"""Release a table about people: nobody can be picked out above 1/k, and the joint distribution is kept.
+
+>>> import shoal
+>>> cohort = shoal.datasets.load_cohort(n=1000)
+>>> release = shoal.anonymize(
+...     cohort, quasi_identifiers=["sex", "age", "education", "income"], sensitive=["cost"], weight="weight",
+...     others="drop", k=10)
+>>> release.certificate["measured"]["histogram_intersection"]
+1.0
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from shoal import clustering, datasets, dither, recovery, utility
+    from shoal.anonymizer import Anonymizer, anonymize
+    from shoal.errors import CheckError, FileError, InputError, LeakError, ShoalError
+    from shoal.release import Release
+
+__version__ = "0.1.0"
+
+# Imported when first used: `import shoal` stays fast, and pays for no compiler.
+_HOME = {
+    "Anonymizer": "shoal.anonymizer",
+    "anonymize": "shoal.anonymizer",
+    "Release": "shoal.release",
+    "ShoalError": "shoal.errors",
+    "InputError": "shoal.errors",
+    "FileError": "shoal.errors",
+    "LeakError": "shoal.errors",
+    "CheckError": "shoal.errors",
+}
+_ROOMS = ("clustering", "datasets", "dither", "recovery", "utility")
+
+__all__ = [
+    "Anonymizer",
+    "CheckError",
+    "FileError",
+    "InputError",
+    "LeakError",
+    "Release",
+    "ShoalError",
+    "anonymize",
+    "clustering",
+    "datasets",
+    "dither",
+    "recovery",
+    "utility",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        return getattr(importlib.import_module(_HOME[name]), name)
+    if name in _ROOMS:
+        return importlib.import_module(f"shoal.{name}")
+    raise AttributeError(f"module 'shoal' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__version__"])

@@ -1,0 +1,328 @@
+"""The whole pipeline: from a table of people to a release."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+
+import narwhals.stable.v2 as nw
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import validate_data
+
+from shoal.clustering.kmember import check_enough, check_sizes
+from shoal.encoding import encode, restore
+from shoal.errors import InputError
+from shoal.hiding import Hidden, find_clusters, hide, measure
+from shoal.leaks import refuse_leaks
+from shoal.people import People, find_people, read_weight
+from shoal.progress import Progress, Reporter
+from shoal.randomness import make_generator
+from shoal.release import Release, make_certificate
+from shoal.schema import Schema, read_schema
+from shoal.settings import Settings
+
+Floats = NDArray[np.float64]
+Index = NDArray[np.int64]
+
+
+def anonymize(
+    table: Any,
+    *,
+    quasi_identifiers: Sequence[str],
+    sensitive: Sequence[str] = (),
+    identifiers: Sequence[str] = (),
+    weight: str | None = None,
+    unit: str | None = None,
+    others: str | None = None,
+    kinds: Mapping[str, str | Sequence[Any]] | None = None,
+    k: int = 10,
+    method: str = "gaussian",
+    recovery: str | None = None,
+    clustering: Any = "auto",
+    response_weight: float = 0.0,
+    loading: float = 1 / 3,
+    release_values: str = "observed",
+    allow_leaks: Sequence[str] = (),
+    random_state: Any = None,
+    progress: bool | Progress | None = None,
+) -> Release:
+    """Release a table about people: nobody can be picked out above 1/k, and the joint distribution is kept.
+
+    Parameters
+    ----------
+    table : pandas, polars or pyarrow table
+        The same kind comes back.
+    quasi_identifiers : list of str
+        Columns by which a person could be recognised. They are re-assigned among people.
+    sensitive : list of str, default none
+        Columns that are released as they are, with their record.
+    identifiers : list of str, default none
+        Columns that never leave. A repeated value is an error unless `unit` says who is who.
+    weight : str, default none
+        A survey weight. It travels with the quasi-identifiers, not with the record.
+    unit : str, default none
+        The person, when a person has several rows: clusters then hold k persons. It never leaves.
+    others : {"drop", "keep"}, default: every column must have a role
+        What to do with the remaining columns; kept ones travel untouched with their record.
+    kinds : dict, default: from the dtypes
+        Overrides, such as {"zip": "nominal", "education": ["none", "school", "college"]}; "numeric", "ordinal",
+        "nominal", "datetime", or the levels of an ordinal column in order.
+    k : int, default 10
+    method : {"gaussian", "permute", "resample", "centroid"}, default "gaussian"
+        What a record receives: a draw from its cluster's Gaussian carried back onto the original rows; the row of
+        another member of its cluster, each handed out once; or drawn with replacement; or the cluster's centre,
+        which does not keep the distribution.
+    recovery : {"transport", "rank", "cdf"}, default "transport"
+        How Gaussian draws are carried back; an error with another method. "transport" and "rank" hand out the
+        original rows, so every joint count is exact; "cdf" is the paper's, exact on average.
+    clustering : {"auto", "greedy"} or estimator, default "auto"
+        An estimator is cloned and fitted to the standardised columns; its `labels_` must leave no cluster under k.
+    response_weight : float, default 0
+        Weight of the sensitive columns in the clustering (w of the paper, which uses 1). Above 0 the clusters depend
+        on sensitive values, which an attacker can use.
+    loading : float, default 1/3
+        Added to the variance of every standardised column in the Gaussian dither (alpha of the paper).
+    release_values : {"observed", "smoothed"}, default "observed"
+        "smoothed": draw continuous values near the observed ones instead of publishing them. Joint counts are then
+        kept up to that smoothing only.
+    allow_leaks : list of str, default none
+        Released columns that may give a quasi-identifier away.
+    random_state : int or numpy.random.Generator, default None
+        For tests and studies: the release is then marked as not for release. None draws from a cryptographic
+        generator keyed by the operating system.
+    progress : bool or callable, default None
+        None shows a bar on a terminal after two seconds; a callable receives the stage and the share done.
+
+    Returns
+    -------
+    Release
+
+    Examples
+    --------
+    >>> import shoal
+    >>> cohort = shoal.datasets.load_cohort(n=500)
+    >>> release = shoal.anonymize(
+    ...     cohort, quasi_identifiers=["sex", "age", "education", "income"], sensitive=["cost"], weight="weight",
+    ...     others="drop", k=5)
+    >>> print(release.certificate["guarantee"])
+    From the quasi-identifiers alone, nobody's record can be picked out with a chance above 1/5.
+    """
+    settings = Settings(k, method, recovery, clustering, response_weight, loading, release_values)
+    settings.check()
+    frame = _read_frame(table)
+    schema = read_schema(
+        frame,
+        quasi_identifiers=quasi_identifiers,
+        sensitive=sensitive,
+        identifiers=identifiers,
+        weight=weight,
+        unit=unit,
+        others=others,
+        kinds=kinds,
+    )
+    columns = [encode(frame[column.name], column) for column in schema.quasi_identifiers]
+    people = find_people(frame, schema, columns)
+    check_enough(k, people.number, "row" if unit is None else "person")
+    settings.check_columns(columns)
+    persons = [column.take(people.first) for column in columns]
+    one_each = frame.select(schema.names("sensitive", "kept", "weight"))[people.first]
+    leaks = refuse_leaks(one_each, one_each.columns, persons, allow_leaks)
+    rng = make_generator(random_state)
+
+    with Reporter(progress) as reporter:
+        labels = find_clusters(persons, people, _read_response(frame, schema, settings, people), settings, reporter)
+        hidden = hide(persons, labels, settings, rng, reporter)
+    sizes = check_sizes(labels, k)
+    measured = measure(persons, hidden, settings) | {"smallest_cluster": int(sizes.min())}
+    released = _assemble(frame, schema, people, labels, hidden, rng)
+    certificate = make_certificate(
+        schema=schema,
+        settings=settings.describe(),
+        rows=len(frame),
+        sizes=sizes,
+        measured=measured,
+        leaks_allowed=leaks,
+        seeded=random_state is not None,
+    )
+    return Release(released, certificate, schema)
+
+
+class Anonymizer(BaseEstimator):
+    """Re-assign quasi-identifiers inside clusters of at least k: a study tool, in scikit-learn's style.
+
+    `fit_transform` keeps the order of the rows, so its result is *not* a release (use `shoal.anonymize` for that).
+    There is no `transform`: what a record receives depends on the others in the table.
+
+    Parameters
+    ----------
+    k, method, recovery, clustering, response_weight, loading, release_values, kinds, random_state, progress
+        As in `shoal.anonymize`. Every column of X is a quasi-identifier; y is the response in the clustering.
+
+    Attributes
+    ----------
+    labels_ : array of shape (n,)
+        Never publish these.
+    cluster_sizes_ : array of shape (c,)
+    n_clusters_ : int
+    source_index_ : array of shape (n,)
+        The row whose quasi-identifiers each record received (for "centroid": its own).
+    sample_weight_ : array of shape (n,) or None
+        The weights after the release: they travel with the quasi-identifiers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.random.default_rng(0).normal(size=(60, 3))
+    >>> hidden = Anonymizer(k=5, method="permute", random_state=0).fit_transform(X)
+    >>> bool((np.sort(hidden, axis=0) == np.sort(X, axis=0)).all())
+    True
+    """
+
+    def __init__(
+        self,
+        k: int = 10,
+        *,
+        method: str = "gaussian",
+        recovery: str | None = None,
+        clustering: Any = "auto",
+        response_weight: float = 0.0,
+        loading: float = 1 / 3,
+        release_values: str = "observed",
+        kinds: Mapping[str, str | Sequence[Any]] | None = None,
+        random_state: Any = None,
+        progress: bool | Progress | None = None,
+    ) -> None:
+        self.k = k
+        self.method = method
+        self.recovery = recovery
+        self.clustering = clustering
+        self.response_weight = response_weight
+        self.loading = loading
+        self.release_values = release_values
+        self.kinds = kinds
+        self.random_state = random_state
+        self.progress = progress
+
+    def fit(self, X: Any, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> Self:
+        """Cluster X and draw what every record receives."""
+        self.fit_transform(X, y, sample_weight)
+        return self
+
+    def fit_transform(self, X: Any, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> Any:
+        """Return X with every row's quasi-identifiers re-assigned: the same kind of table, in the same order."""
+        settings = Settings(
+            self.k,
+            self.method,
+            self.recovery,
+            self.clustering,
+            self.response_weight,
+            self.loading,
+            self.release_values,
+        )
+        settings.check()
+        frame, is_array = self._read_input(X)
+        schema = read_schema(frame, quasi_identifiers=frame.columns, kinds=self.kinds)
+        columns = [encode(frame[column.name], column) for column in schema.columns]
+        check_enough(self.k, len(frame))
+        settings.check_columns(columns)
+        weights = None if sample_weight is None else read_weight(np.asarray(sample_weight), len(frame), "sample_weight")
+        people = People.one_row_each(len(frame), weights)
+        response = _read_target(y, len(frame)) if settings.response_weight > 0 else np.empty((len(frame), 0))
+        with Reporter(self.progress) as reporter:
+            self.labels_ = find_clusters(columns, people, response, settings, reporter)
+            hidden = hide(columns, self.labels_, settings, make_generator(self.random_state), reporter)
+        self.cluster_sizes_ = check_sizes(self.labels_, self.k)
+        self.n_clusters_ = len(self.cluster_sizes_)
+        measure(columns, hidden, settings)
+        self.source_index_ = hidden.source
+        self.sample_weight_ = hidden.weights(weights, self.labels_)
+        series = [hidden.restore(frame[c.name], i, np.arange(len(frame))) for i, c in enumerate(columns)]
+        if is_array:
+            return np.column_stack([s.to_numpy().astype(np.float64) for s in series])
+        return frame.with_columns(*(nw.maybe_align_index(s, frame) for s in series)).to_native()
+
+    def _read_input(self, X: Any) -> tuple[nw.DataFrame[Any], bool]:
+        if hasattr(X, "columns") or hasattr(X, "column_names"):
+            validate_data(self, X, skip_check_array=True)
+            return _read_frame(X), False
+        import polars as pl
+
+        array = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan")
+        names = [f"x{j}" for j in range(array.shape[1])]
+        return nw.from_native(pl.DataFrame(dict(zip(names, array.T, strict=True))), eager_only=True), True
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.non_deterministic = self.random_state is None
+        return tags
+
+
+def _read_frame(table: Any) -> nw.DataFrame[Any]:
+    try:
+        frame = nw.from_native(table, eager_only=True)
+    except TypeError:
+        raise InputError(
+            f"table must be a pandas, polars or pyarrow table, but it is a {type(table).__name__}; collect a lazy "
+            "frame first."
+        ) from None
+    except ValueError:  # narwhals' own, for a column name that occurs twice
+        raise InputError("Column names must be texts, each occurring once.") from None
+    if not all(isinstance(name, str) for name in frame.columns) or len(set(frame.columns)) < len(frame.columns):
+        raise InputError("Column names must be texts, each occurring once.")
+    if len(frame) == 0:
+        raise InputError("The table has no rows.")
+    return frame
+
+
+def _read_response(frame: nw.DataFrame[Any], schema: Schema, settings: Settings, people: People) -> Floats:
+    """Return the numeric and ordinal sensitive columns that take part in the clustering, a mean for every person."""
+    if settings.response_weight == 0:
+        return np.empty((people.number, 0))
+    used = [c for c in schema.columns if c.role == "sensitive" and c.kind in ("numeric", "ordinal")]
+    encoded = [encode(frame[column.name], column).numbers for column in used]
+    return np.column_stack([np.empty((people.number, 0)), *(people.average(y) for y in encoded if y is not None)])
+
+
+def _read_target(y: ArrayLike | None, n: int) -> Floats:
+    if y is None:
+        raise InputError("response_weight > 0 needs y.")
+    response = np.asarray(y, dtype=np.float64).reshape(n, -1)
+    if np.isinf(response).any():
+        raise InputError("y has infinite values.")
+    return response
+
+
+def _assemble(
+    frame: nw.DataFrame[Any], schema: Schema, people: People, labels: Index, hidden: Hidden, rng: np.random.Generator
+) -> Any:
+    """Return the released table: shuffled, in the original order of columns, in the caller's kind of frame."""
+    shuffled = rng.permutation(len(frame))
+    persons = people.of_row[shuffled]
+    released = schema.names("quasi_identifier", "sensitive", "kept", "weight")
+    table = nw.maybe_reset_index(frame.select(released)[shuffled])
+    for i, column in enumerate(schema.quasi_identifiers):
+        series = hidden.restore(frame[column.name][people.first], i, persons)
+        table = table.with_columns(nw.maybe_reset_index(series).alias(column.name))
+    name = schema.name("weight")
+    if name is not None:
+        means = hidden.weights(people.weight, labels) if hidden.promote else None
+        series = restore(
+            frame[name][people.first],
+            hidden.source[persons],
+            None if means is None else means[persons],
+            promote=hidden.promote,
+        )
+        table = table.with_columns(nw.maybe_reset_index(series).alias(name))
+    return _strip_metadata(table.to_native())
+
+
+def _strip_metadata(table: Any) -> Any:
+    """Remove notes that travel with a table and may speak of columns that stay at home."""
+    if hasattr(table, "attrs"):
+        table.attrs = {}
+    if hasattr(table, "replace_schema_metadata"):
+        table = table.replace_schema_metadata(None)
+    return table

@@ -1,0 +1,254 @@
+"""Columns to numbers and back: level codes, standardised coordinates, missing values, and dtypes restored exactly."""
+
+from __future__ import annotations
+
+import datetime
+from dataclasses import dataclass, replace
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.errors import InputError
+from shoal.schema import Column, Kind
+
+Floats = NDArray[np.float64]
+Codes = NDArray[np.int64]
+
+MANY_LEVELS = 32  # above this a column with an order counts as continuous, a nominal one is embedded approximately
+
+
+@dataclass(frozen=True)
+class EncodedColumn:
+    """One column as codes: levels 0, 1, ... in their order, missing last; and as numbers where it has an order."""
+
+    name: str
+    kind: Kind
+    codes: Codes
+    n_levels: int
+    missing: NDArray[np.bool_]
+    numbers: Floats | None  # None for nominal columns; NaN where missing
+    holds_numbers: bool = True  # whether fresh numbers can be written into its dtype
+
+    @property
+    def is_continuous(self) -> bool:
+        """Whether the column is a number or time with many distinct values."""
+        return self.kind in ("numeric", "datetime") and self.n_levels > MANY_LEVELS
+
+    def take(self, rows: Codes) -> EncodedColumn:
+        """Return the column at these rows, with the same codes."""
+        numbers = None if self.numbers is None else self.numbers[rows]
+        return replace(self, codes=self.codes[rows], missing=self.missing[rows], numbers=numbers)
+
+
+@dataclass(frozen=True)
+class Coordinate:
+    """One axis of the space in which distances are measured and points are dithered.
+
+    A number has standardised `values`. A cell (a nominal column, or whether a number is missing) has `codes` for
+    values and an `embedding` of its levels, different levels at distance 1. `targets` are the codes that the
+    column-by-column recoveries hand out: the codes themselves, or quantile bins for a continuous column.
+    """
+
+    targets: Codes
+    values: Floats | None = None
+    codes: Codes | None = None
+    embedding: Floats | None = None
+
+    def position(self) -> Floats:
+        """Return the coordinate as columns in which Euclidean distance means something, shape (n, m)."""
+        if self.values is not None:
+            return self.values[:, None]
+        assert self.embedding is not None
+        assert self.codes is not None
+        return self.embedding[self.codes]
+
+
+def encode(series: nw.Series[Any], column: Column) -> EncodedColumn:
+    """Encode a column that will be used as data, checking its values."""
+    assert column.kind is not None
+    missing = series.is_null().to_numpy().astype(bool)
+    if column.levels is not None:
+        codes = _codes_of_levels(series, missing, column.levels)
+        numbers = codes.astype(np.float64)
+    elif column.kind == "nominal":
+        codes, numbers = _codes_of_values(series, missing), None
+    else:
+        values = _read_numbers(series, missing, column.kind)
+        if values.dtype.kind == "f":
+            missing = missing | np.isnan(values)
+            if np.isinf(values).any():
+                raise InputError(f"Column {series.name!r} has infinite values; make them missing or remove the rows.")
+        _refuse_empty(series.name, missing)
+        codes = np.zeros(len(values), dtype=np.int64)
+        codes[~missing] = np.unique(values[~missing], return_inverse=True)[1]
+        numbers = codes.astype(np.float64) if column.kind == "ordinal" else values.astype(np.float64)
+    _refuse_empty(series.name, missing)
+    codes = _make_dense(codes, missing)
+    if numbers is not None:
+        numbers = np.where(missing, np.nan, numbers)
+    n_levels, writable = int(codes.max()) + 1, _holds_numbers(series.dtype)
+    return EncodedColumn(series.name, column.kind, codes, n_levels, missing, numbers, writable)
+
+
+def _holds_numbers(dtype: Any) -> bool:
+    """Return whether fresh numbers can be written: not into text, times of day or Python objects."""
+    return bool(dtype.is_numeric()) or dtype in (nw.Boolean, nw.Date, nw.Datetime, nw.Duration)
+
+
+def _refuse_empty(name: str, missing: NDArray[np.bool_]) -> None:
+    if missing.all():
+        raise InputError(f"Column {name!r} has no value at all; drop it.")
+
+
+def _make_dense(codes: Codes, missing: NDArray[np.bool_]) -> Codes:
+    """Return codes 0, 1, ... of the levels that occur, missing after the last."""
+    dense = np.zeros(len(codes), dtype=np.int64)
+    levels, dense[~missing] = np.unique(codes[~missing], return_inverse=True)
+    dense[missing] = len(levels)
+    return dense
+
+
+def _read_numbers(series: nw.Series[Any], missing: NDArray[np.bool_], kind: Kind) -> NDArray[Any]:
+    """Return integers or floats that order the column; what stands where it is missing does not matter."""
+    dtype = series.dtype
+    if dtype in (nw.Datetime, nw.Date, nw.Duration):
+        return series.to_numpy().astype("m8[us]" if dtype == nw.Duration else "M8[us]").view(np.int64)
+    if dtype == nw.Boolean:
+        return series.fill_null(value=False).to_numpy().astype(np.int64)
+    if dtype.is_numeric() and not dtype.is_decimal():
+        return np.asarray(series.fill_null(0).to_numpy())
+    try:
+        return np.array([0.0 if gone else _as_float(v) for v, gone in zip(series.to_list(), missing, strict=True)])
+    except (TypeError, ValueError):
+        raise InputError(f"Column {series.name!r} is to be {kind}, but some values are not numbers.") from None
+
+
+def _as_float(value: Any) -> float:
+    if isinstance(value, datetime.datetime):
+        return value.timestamp()
+    if isinstance(value, datetime.date):
+        return float(value.toordinal())
+    if isinstance(value, datetime.time):
+        return value.hour * 3600.0 + value.minute * 60.0 + value.second + value.microsecond / 1e6
+    if isinstance(value, datetime.timedelta):
+        return value.total_seconds()
+    return float(value)
+
+
+def _codes_of_values(series: nw.Series[Any], missing: NDArray[np.bool_]) -> Codes:
+    """Return codes of a nominal column, levels in the order of their text: no order in the data may show."""
+    if series.dtype == nw.Boolean:
+        return series.fill_null(value=False).to_numpy().astype(np.int64)
+    if series.dtype.is_integer():
+        return np.unique(series.fill_null(0).to_numpy(), return_inverse=True)[1].astype(np.int64)
+    values = [None if gone else value for value, gone in zip(series.to_list(), missing, strict=True)]
+    code = {value: i for i, value in enumerate(sorted(set(values) - {None}, key=str))} | {None: 0}
+    return np.fromiter((code[value] for value in values), dtype=np.int64, count=len(values))
+
+
+def _codes_of_levels(series: nw.Series[Any], missing: NDArray[np.bool_], levels: tuple[Any, ...]) -> Codes:
+    code = {str(level): i for i, level in enumerate(levels)}
+    values = [None if gone else str(value) for value, gone in zip(series.to_list(), missing, strict=True)]
+    codes = np.fromiter((0 if v is None else code.get(v, -1) for v in values), dtype=np.int64, count=len(values))
+    unknown = int((codes < 0).sum())
+    if unknown:
+        raise InputError(f"Column {series.name!r} has {unknown} values that are not among its {len(levels)} levels.")
+    return codes
+
+
+def make_coordinates(columns: list[EncodedColumn], n_bins: int | None = None) -> list[Coordinate]:
+    """Return the coordinates of encoded columns, in column order, a missing-or-not cell before its number.
+
+    n_bins is the number of quantile bins of a continuous column's targets; default: so many that the cells of all
+    columns together hold about five records each, from 4 to 64.
+    """
+    n = len(columns[0].codes)
+    n_bins = n_bins or int(np.clip((n / 5) ** (1 / len(columns)), 4, 64))
+    coordinates = []
+    for column in columns:
+        if column.numbers is None:
+            embedding = embed_levels(column.n_levels)
+            coordinates.append(Coordinate(column.codes, codes=column.codes, embedding=embedding))
+            continue
+        targets = bin_codes(column.codes, n_bins) if column.is_continuous else column.codes
+        if column.missing.any():
+            gone = column.missing.astype(np.int64)
+            coordinates.append(Coordinate(gone, codes=gone, embedding=embed_levels(2)))
+            targets = np.where(column.missing, 0, targets)
+        coordinates.append(Coordinate(targets, values=standardise(column.numbers)))
+    return coordinates
+
+
+def standardise(numbers: Floats) -> Floats:
+    """Return numbers with mean 0 and variance 1 (divisor n), missing ones at the mean, constant columns at 0."""
+    known = ~np.isnan(numbers)
+    values = numbers[known]
+    result = np.zeros(len(numbers))
+    if len(values) == 0 or values.min() == values.max():
+        return result
+    largest = np.abs(values).max()
+    scaled = values / largest - (values / largest).mean()  # of order 1, so that squares neither over- nor underflow
+    result[known] = scaled / np.sqrt((scaled**2).mean())
+    return result
+
+
+def embed_levels(n_levels: int) -> Floats:
+    """Return a point for every level, two different ones at distance 1.
+
+    Two levels are 0 and 1 on a line; up to 32 are one-hot / sqrt 2. More are code words of 32 signs, at distance
+    about 1 (their squared distances have mean 1 and standard deviation 0.18): memory does not grow with the levels.
+    """
+    if n_levels <= 2:
+        return np.arange(n_levels, dtype=np.float64)[:, None]
+    if n_levels <= MANY_LEVELS:
+        return np.eye(n_levels) / np.sqrt(2)
+    masks = np.arange(1, MANY_LEVELS + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)  # splitmix64, first words
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        masks = (masks ^ (masks >> np.uint64(shift))) * np.uint64(factor)
+    words = np.bitwise_count(np.arange(n_levels, dtype=np.uint64)[:, None] & masks) & 1
+    return (1.0 - 2.0 * words) / np.sqrt(2 * MANY_LEVELS)
+
+
+def bin_codes(codes: Codes, n_bins: int) -> Codes:
+    """Return quantile bins of ordered codes; equal codes share a bin."""
+    counts = np.bincount(codes)
+    before = np.cumsum(counts) - counts
+    return (before * n_bins // len(codes))[codes]
+
+
+def joint_codes(columns: list[Codes]) -> Codes:
+    """Return one code per distinct combination of the columns' codes."""
+    joint = np.zeros(len(columns[0]), dtype=np.int64)
+    for codes in columns:
+        joint = joint * (int(codes.max()) + 1) + codes
+        joint = np.unique(joint, return_inverse=True)[1].astype(np.int64)
+    return joint
+
+
+def restore(
+    series: nw.Series[Any], source: Codes, numbers: Floats | None = None, *, promote: bool = False
+) -> nw.Series[Any]:
+    """Return the series at the source rows, its dtype untouched; with numbers, those in place of the values there.
+
+    Where a source row is missing the result is missing, and its number is not used. promote=True turns integers into
+    floats (means need them); else numbers are rounded to what the dtype can hold.
+    """
+    if promote and not series.dtype.is_float() and numbers is not None:
+        series = series.cast(nw.Float64())
+    taken = series[source]
+    if numbers is None:
+        return taken
+    known = np.flatnonzero(~(taken.is_null().to_numpy().astype(bool)) & ~np.isnan(numbers))
+    values: NDArray[Any] = numbers[known]
+    dtype: Any = series.dtype
+    if dtype in (nw.Date, nw.Datetime, nw.Duration):
+        fresh = nw.new_series(series.name, np.rint(values).astype(np.int64), nw.Int64(), backend=series.implementation)
+        through = nw.Duration("us") if dtype == nw.Duration else nw.Datetime("us", getattr(dtype, "time_zone", None))
+        fresh = fresh.cast(through).cast(dtype)
+    else:
+        if dtype.is_integer():
+            values = np.rint(values).astype(np.int64)
+        fresh = nw.new_series(series.name, values, backend=series.implementation).cast(dtype)
+    return taken.scatter(known, fresh)

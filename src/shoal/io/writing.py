@@ -1,0 +1,138 @@
+"""Write releases: all files or none, complete before they appear, readable by their owner only."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import io
+import os
+import secrets
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import polars as pl
+
+from shoal.errors import FileError, InputError
+from shoal.io.reading import FORMULA, STANDARD, Format, find_format
+
+
+def write_release(
+    table: Any,
+    certificate: dict[str, Any],
+    path: str | os.PathLike[str],
+    certificate_path: str | os.PathLike[str] | None = None,
+    *,
+    given: str | None = None,
+    escape_formulas: bool = True,
+) -> dict[str, Any]:
+    """Write table and certificate, both or neither, and return the certificate with the table's SHA-256.
+
+    path "-" is standard output; the certificate is then written only where a path for it is given.
+    """
+    from shoal.release import to_json
+
+    target = os.fspath(path)
+    fmt = find_format(target, given)
+    if certificate_path is None and target != STANDARD:
+        certificate_path = Path(target).with_suffix(".certificate.json")
+    refuse_output([], [target, *([os.fspath(certificate_path)] if certificate_path else [])])
+    data = table_to_bytes(table, fmt, escape_formulas=escape_formulas)
+    note = {"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data), "format": fmt}
+    if fmt == "csv":
+        note["formulas_escaped"] = escape_formulas
+    written = certificate | {"file": note}
+    files = [] if target == STANDARD else [(Path(target), data)]
+    if certificate_path is not None:
+        files.append((Path(certificate_path), to_json(written).encode()))
+    _write_together(files)
+    if target == STANDARD:
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+    return written
+
+
+def refuse_output(inputs: Sequence[str], outputs: Sequence[str]) -> None:
+    """Refuse outputs that would overwrite an input or one another, or whose folder is missing."""
+    seen = [os.path.realpath(path) for path in inputs if path != STANDARD]
+    for path in outputs:
+        if path == STANDARD:
+            continue
+        real = os.path.realpath(path)
+        if real in seen or any(os.path.exists(real) and os.path.exists(s) and os.path.samefile(real, s) for s in seen):
+            raise FileError(
+                f"{path!r} is also an input or another output; nothing may be overwritten: choose another name."
+            )
+        if os.path.isdir(real):
+            raise FileError(f"{path!r} is a folder; name a file in it.")
+        if not os.path.isdir(os.path.dirname(real)):
+            raise FileError(f"The folder of {path!r} does not exist; make it first.")
+        seen.append(real)
+
+
+def table_to_bytes(table: Any, fmt: Format, *, escape_formulas: bool = True) -> bytes:
+    """Return the table as the bytes of a file."""
+    frame = table if isinstance(table, pl.DataFrame) else nw.from_native(table, eager_only=True).to_polars()
+    buffer = io.BytesIO()
+    if fmt == "parquet":
+        frame.write_parquet(buffer)
+    elif fmt == "arrow":
+        frame.write_ipc(buffer)
+    else:
+        nested = [name for name, dtype in frame.schema.items() if dtype.is_nested() or dtype == pl.Binary]
+        if nested:
+            raise InputError(f"CSV cannot hold column {nested[0]!r} of dtype {frame.schema[nested[0]]}; write Parquet.")
+        (_escape(frame) if escape_formulas else frame).write_csv(buffer)
+    return buffer.getvalue()
+
+
+def _escape(frame: pl.DataFrame) -> pl.DataFrame:
+    """Put an apostrophe before text cells and column names that a spreadsheet would run."""
+    columns = []
+    for column in frame:
+        if column.dtype not in (pl.String, pl.Categorical, pl.Enum):
+            columns.append(column)
+            continue
+        text = column.cast(pl.String)
+        columns.append(text.str.replace(f"({FORMULA})", "'$1"))
+    escaped = pl.DataFrame(columns)
+    names = pl.Series(frame.columns, dtype=pl.String)
+    return escaped.rename({name: f"'{name}" for name in names.filter(names.str.contains(FORMULA))})
+
+
+def _write_together(files: Sequence[tuple[Path, bytes]]) -> None:
+    """Write every file beside its target, then move all into place; on any failure leave nothing behind."""
+    moved: list[Path] = []
+    with contextlib.ExitStack() as stack:
+        temporary = [stack.enter_context(_temporary_file(path, data)) for path, data in files]
+        try:
+            for draft, (path, _) in zip(temporary, files, strict=True):
+                os.replace(draft, path)
+                moved.append(path)
+        except BaseException:
+            for path in moved:
+                path.unlink(missing_ok=True)
+            raise
+
+
+@contextlib.contextmanager
+def _temporary_file(target: Path, data: bytes) -> Iterator[Path]:
+    """Write data, flushed to the disk, to a new file beside the target; remove it at the end if still there."""
+    draft = target.with_name(f".{target.name}.{secrets.token_hex(6)}.tmp")
+    try:
+        try:
+            descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+            reason = "the disk is full" if full else error.strerror or type(error).__name__
+            raise FileError(f"Cannot write {os.fspath(target)!r}: {reason}. Nothing was written.") from None
+        yield draft
+    finally:
+        draft.unlink(missing_ok=True)
