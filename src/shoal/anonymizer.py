@@ -127,8 +127,7 @@ def anonymize(
     check_enough(k, people.number, "row" if unit is None else "person")
     settings.check_columns(columns)
     persons = [column.take(people.first) for column in columns]
-    one_each = frame.select(schema.names("sensitive", "kept", "weight"))[people.first]
-    leaks = refuse_leaks(one_each, one_each.columns, persons, allow_leaks)
+    leaks = refuse_leaks(frame, schema.names("sensitive", "kept", "weight"), people.first, persons, allow_leaks)
     rng = make_generator(random_state)
 
     with Reporter(progress) as reporter:
@@ -241,11 +240,16 @@ class Anonymizer(BaseEstimator):
         series = [hidden.restore(frame[c.name], i, np.arange(len(frame))) for i, c in enumerate(columns)]
         if is_array:
             return np.column_stack([s.to_numpy().astype(np.float64) for s in series])
-        return frame.with_columns(*(nw.maybe_align_index(s, frame) for s in series)).to_native()
+        hidden_frame = nw.maybe_reset_index(frame).with_columns(*(nw.maybe_reset_index(s) for s in series)).to_native()
+        if hasattr(X, "index") and hasattr(X, "columns"):  # pandas: the caller's own labels
+            hidden_frame.index, hidden_frame.columns = X.index, X.columns
+        return hidden_frame
 
     def _read_input(self, X: Any) -> tuple[nw.DataFrame[Any], bool]:
         if hasattr(X, "columns") or hasattr(X, "column_names"):
             validate_data(self, X, skip_check_array=True)
+            if hasattr(X, "set_axis"):  # pandas may name columns by numbers
+                X = X.set_axis([str(name) for name in X.columns], axis=1)
             return _read_frame(X), False
         import polars as pl
 

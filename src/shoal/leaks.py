@@ -27,12 +27,13 @@ _CHANCE = 1e-3
 def refuse_leaks(
     frame: nw.DataFrame[Any],
     released: Sequence[str],
+    rows: NDArray[np.int64],
     quasi_identifiers: Iterable[EncodedColumn],
     allowed: Sequence[str] = (),
 ) -> list[str]:
     """Raise LeakError if a released column gives a quasi-identifier away; return those that do and are allowed.
 
-    frame and quasi_identifiers must hold one row per person, aligned.
+    rows: one row of the frame for every person; quasi_identifiers: at these rows.
     """
     for name in allowed:
         if name not in released:
@@ -40,7 +41,7 @@ def refuse_leaks(
     hidden = list(quasi_identifiers)
     leaking = []
     for name in released:
-        key = _order_of(frame[name])
+        key = _order_of(frame[name][rows])
         for column in hidden:
             skill = prediction_skill(key, column)
             if skill < GIVEN_AWAY:

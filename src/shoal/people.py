@@ -74,8 +74,8 @@ def find_people(frame: nw.DataFrame[Any], schema: Schema, columns: list[EncodedC
     for column in columns:
         if (column.codes != column.codes[first][of_row]).any():
             raise InputError(
-                f"Quasi-identifier {column.name!r} varies within a person (unit={unit!r}); a person needs one value: take "
-                "the first or the most frequent, or make the column sensitive."
+                f"Quasi-identifier {column.name!r} varies within a person (unit={unit!r}), who needs one value: "
+                "take the first or the most frequent, or make the column sensitive."
             )
     if weight is not None and (weight != weight[first][of_row]).any():
         raise InputError(f"weight={weight_name!r} varies within a person (unit={unit!r}); a person has one weight.")
@@ -90,7 +90,7 @@ def read_weight(values: NDArray[Any], n: int, what: str) -> Floats:
     if not np.isfinite(weight).all():
         raise InputError(f"{what} has missing or infinite values; every record needs a weight.")
     if (weight < 0).any() or weight.sum() == 0:
-        raise InputError(f"{what} must not be negative, nor 0 throughout.")
+        raise InputError(f"{what} must not be negative, nor zero throughout.")
     return weight
 
 

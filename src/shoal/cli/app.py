@@ -51,6 +51,8 @@ def main(arguments: list[str] | None = None) -> int:
         return _fail(
             f"internal error ({type(error).__name__} {where}); nothing was written. Please report it.", _INTERNAL
         )
+    if result == _INTERRUPTED:  # typer has caught the interruption
+        return _fail("interrupted; nothing was written.", _INTERRUPTED)
     return result if isinstance(result, int) else 0
 
 

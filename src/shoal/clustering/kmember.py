@@ -16,6 +16,8 @@ from shoal.errors import CheckError, InputError, suggest
 
 ALGORITHMS: dict[str, Callable[..., NDArray[np.int64]]] = {"greedy": greedy}
 
+_NEARLY_NOTHING = 1e-9  # of the smallest weight: a record of weight 0 is a person too, but pulls no centroid
+
 
 class KMemberClustering(ClusterMixin, BaseEstimator):
     """Cluster rows into groups of at least k, with a small within-cluster sum of squares.
@@ -43,7 +45,7 @@ class KMemberClustering(ClusterMixin, BaseEstimator):
     Examples
     --------
     >>> KMemberClustering(k=2).fit([[0.0], [0.1], [5.0], [5.1], [5.2]]).labels_.tolist()
-    [1, 1, 0, 0, 0]
+    [0, 0, 1, 1, 1]
     """
 
     def __init__(
@@ -53,7 +55,7 @@ class KMemberClustering(ClusterMixin, BaseEstimator):
         self.algorithm = algorithm
         self.progress = progress
 
-    def fit(self, X: ArrayLike, y: object = None, sample_weight: ArrayLike | None = None) -> Self:  # noqa: ARG002, scikit-learn's signature
+    def fit(self, X: ArrayLike, y: object = None, sample_weight: ArrayLike | None = None) -> Self:  # noqa: ARG002
         """Find the clusters of X, shape (n, d); a record's weight counts in centroids, never towards k."""
         check_k(self.k)
         if self.algorithm not in ALGORITHMS:
@@ -61,8 +63,7 @@ class KMemberClustering(ClusterMixin, BaseEstimator):
         points: NDArray[np.float64] = validate_data(self, X, dtype=np.float64, order="C")
         check_enough(self.k, len(points))
         weight = _check_sample_weight(sample_weight, points, dtype=np.float64, ensure_non_negative=True)
-        if not (weight > 0).all():
-            raise InputError("sample_weight must be positive; leave out records of weight 0.")
+        weight = np.maximum(weight, _NEARLY_NOTHING * weight[weight > 0].min())
         self.labels_ = ALGORITHMS[self.algorithm](points, self.k, weight, self.progress)
         self.cluster_sizes_ = check_sizes(self.labels_, self.k)
         self.n_clusters_ = len(self.cluster_sizes_)

@@ -57,7 +57,8 @@ def read_table(path: str, given: str | None = None) -> pl.DataFrame:
     """Read a table from a file, or from standard input if path is "-".
 
     CSV types are inferred from all rows: whole numbers, decimal numbers, true/false, ISO dates and times; everything
-    else, codes with leading zeros among it, stays text. An empty cell is missing.
+    else, codes with leading zeros or of more digits than a number can hold among it, stays text. An empty cell is
+    missing.
     """
     fmt = find_format(path, given)
     try:
@@ -120,7 +121,8 @@ def _infer(column: pl.Series) -> pl.Series:
     if known.str.contains(_INTEGER).all() and known.str.len_chars().max() <= 18:  # type: ignore[operator]
         return column.cast(pl.Int64)
     if known.str.contains(_FLOAT).all():
-        return column.cast(pl.Float64)
+        digits = known.str.replace("[eE].*$", "").str.replace(r"^-?0*\.?0*", "").str.count_matches("[0-9]")
+        return column.cast(pl.Float64) if digits.max() <= 17 else column  # type: ignore[operator]
     if known.is_in(["true", "false"]).all():
         return column == "true"
     if known.str.contains(_DATE).all():

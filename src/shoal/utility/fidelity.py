@@ -43,12 +43,13 @@ def intersect(
 ) -> float:
     """Return the histogram intersection of two samples of cells, given by their codes."""
     n_cells = int(max(cells_a.max(), cells_b.max())) + 1
-    shares = []
+    masses = []
     for cells, weight in ((cells_a, weight_a), (cells_b, weight_b)):
         mass = None if weight is None else np.asarray(weight, dtype=np.float64)
-        counts = np.bincount(cells, weights=mass, minlength=n_cells)
-        shares.append(counts / counts.sum())
-    return float(min(np.minimum(*shares).sum(), 1.0))
+        masses.append(np.bincount(cells, weights=mass, minlength=n_cells))
+    a, b = masses
+    total_a, total_b = a.sum(), b.sum()  # without weights these are counts, and every product below is exact
+    return float(min(np.minimum(a * total_b, b * total_a).sum() / (total_a * total_b), 1.0))
 
 
 def _shared_codes(a: Any, b: Any) -> tuple[NDArray[np.int64], int]:

@@ -1,0 +1,202 @@
+from __future__ import annotations
+
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import polars as pl
+import pytest
+
+from shoal.cli import main
+
+CANARY = "Canary-51bc"
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    pl.DataFrame(
+        {
+            "name": [f"{CANARY}-{i}" for i in range(80)],
+            "age": rng.integers(18, 90, 80),
+            "sex": rng.choice(["f", "m"], 80),
+            "zip": [f"0{z}" for z in rng.integers(10, 14, 80)],
+            "cost": rng.integers(0, 5000, 80),
+        }
+    ).write_csv("people.csv")
+    return tmp_path
+
+
+ROLES = ["--qi", "age,sex,zip", "--sensitive", "cost", "--identifiers", "name"]
+
+
+def run(*arguments):
+    return main(["anonymize", *arguments])
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_a_release_from_the_shell(folder, capsys):
+    assert run("people.csv", "-o", "release.csv", *ROLES, "-k", "8") == 0
+    assert names(folder) == ["people.csv", "release.certificate.json", "release.csv"]
+    before, after = pl.read_csv("people.csv", infer_schema=False), pl.read_csv("release.csv", infer_schema=False)
+    assert after.columns == ["age", "sex", "zip", "cost"]
+    qi = ["age", "sex", "zip"]
+    assert after.select(qi).sort(qi).equals(before.select(qi).sort(qi))
+    assert sorted(after["cost"]) == sorted(before["cost"])
+    certificate = json.loads((folder / "release.certificate.json").read_text())
+    assert certificate["k"] == 8
+    assert certificate["columns"]["quasi_identifiers"][2] == {"name": "zip", "kind": "nominal"}
+    shown = capsys.readouterr()
+    assert "chance above 1/8" in shown.out
+    assert "nominal" in shown.out
+    assert CANARY not in shown.out + shown.err
+    for path in folder.iterdir():
+        assert path.name == "people.csv" or CANARY.encode() not in path.read_bytes()
+
+
+@pytest.mark.parametrize("ending", ["parquet", "arrow", "feather"])
+def test_other_formats_and_quiet(folder, capsys, ending):
+    pl.read_csv("people.csv", schema_overrides={"zip": pl.String}).write_parquet("people.parquet")
+    assert run("people.parquet", "-o", f"r.{ending}", *ROLES, "-q", "--certificate", "c.json") == 0
+    read = pl.read_parquet if ending == "parquet" else pl.read_ipc
+    assert read(f"r.{ending}").schema["age"] == pl.Int64
+    assert (folder / "c.json").exists()
+    shown = capsys.readouterr()
+    assert shown.out == shown.err == ""
+
+
+def test_pipes(folder):
+    command = [sys.executable, "-m", "shoal", "anonymize", "-", "-o", "-", *ROLES, "-k", "5"]
+    done = subprocess.run(command, input=(folder / "people.csv").read_bytes(), capture_output=True, check=True)
+    assert pl.read_csv(io.BytesIO(done.stdout)).columns == ["age", "sex", "zip", "cost"]
+    assert b"chance above 1/5" in done.stderr
+    command += ["--output-format", "parquet", "-q", "--certificate", "c.json"]
+    done = subprocess.run(command, input=(folder / "people.csv").read_bytes(), capture_output=True, check=True)
+    assert pl.read_parquet(io.BytesIO(done.stdout)).height == 80
+    assert done.stderr == b""
+    assert (folder / "c.json").exists()
+
+
+def test_a_configuration_file_and_the_command_line_wins(folder):
+    (folder / "shoal.toml").write_text(
+        'quasi_identifiers = ["age", "sex", "zip"]\nsensitive = ["cost"]\nidentifiers = ["name"]\nk = 4\n'
+        'method = "permute"\noutput = "from_config.csv"\n[kinds]\nzip = ["010", "011", "012", "013"]\n'
+    )
+    assert run("people.csv", "--config", "shoal.toml", "-k", "6", "--kind", "age=nominal") == 0
+    certificate = json.loads((folder / "from_config.certificate.json").read_text())
+    assert (certificate["k"], certificate["method"]) == (6, "permute")
+    kinds = {c["name"]: c["kind"] for c in certificate["columns"]["quasi_identifiers"]}
+    assert kinds == {"age": "nominal", "sex": "nominal", "zip": "ordinal"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "text"),
+    [
+        (["people.csv", "-o", "r.csv", *ROLES, "-k", "1"], 2, "k=1 must be a whole number of at least 2"),
+        (["people.csv", "-o", "r.csv", *ROLES, "-k", "81"], 2, "k=81 needs at least 81 rows"),
+        (["people.csv", "-o", "r.csv", "--qi", "agee"], 2, "did you mean 'age'"),
+        (["people.csv", "-o", "r.csv", "--qi", "age"], 2, "No role was given for columns 'name', 'sex'"),
+        (["people.csv", "-o", "r.csv", "--qi", "age,age", "--others", "drop"], 2, "'age' is given twice"),
+        (["people.csv", "-o", "r.csv"], 2, "--qi age,sex,zip"),
+        (["people.csv", *ROLES], 2, "Say where to write"),
+        (["people.csv", "-o", "r.csv", *ROLES, "--kind", "zip"], 2, "must be column=kind"),
+        (["people.csv", "-o", "r.csv", *ROLES, "--method", "magic"], 2, "method='magic' is not known"),
+        (["people.csv", "-o", "r.xyz", *ROLES], 2, "'.xyz', which is not known"),
+        (["people.csv", "-o", "people.csv", *ROLES], 4, "nothing may be overwritten"),
+        (["people.csv", "-o", "r.csv", *ROLES, "--certificate", "people.csv"], 4, "nothing may be overwritten"),
+        (["people.csv", "-o", "no/r.csv", *ROLES], 4, "does not exist; make it first"),
+        (["none.csv", "-o", "r.csv", *ROLES], 4, "No such file"),
+        (["people.csv", "-o", "r.csv", *ROLES, "--config", "none.toml"], 4, "No such file"),
+        (["people.csv", "-o", "r.csv", *ROLES, "--frobnicate"], 2, "No such option"),
+        (["people.csv", "-o", "r.csv", *ROLES, "-k", "many"], 2, "not a valid int"),
+        ([], 2, "Missing argument"),
+    ],
+)
+def test_errors_are_one_line_with_a_code_and_leave_nothing_behind(folder, capsys, arguments, code, text):
+    before = names(folder)
+    assert run(*arguments) == code
+    shown = capsys.readouterr().err
+    assert text in shown
+    assert shown.startswith("shoal: ")
+    assert shown.count("\n") == 1
+    assert "Traceback" not in shown
+    assert CANARY not in shown
+    assert names(folder) == before
+
+
+def test_bad_configurations(folder, capsys):
+    for text, expected in (
+        ("qusi_identifiers = []", "did you mean 'quasi_identifiers'"),
+        ("k = ", "not valid TOML"),
+        ('sensitive = "cost"', "must be a list of column names"),
+    ):
+        (folder / "shoal.toml").write_text(text)
+        assert run("people.csv", "-o", "r.csv", "--config", "shoal.toml") == 2
+        assert expected in capsys.readouterr().err
+
+
+def test_a_leak_is_refused_with_its_own_code(folder, capsys):
+    table = pl.read_csv("people.csv")
+    table.with_columns(decade=pl.col("age") // 5).write_csv("telltale.csv")
+    assert run("telltale.csv", "-o", "r.csv", *ROLES, "--others", "keep") == 3
+    assert "'decade' would be released and gives the quasi-identifier 'age' away" in capsys.readouterr().err
+    assert run("telltale.csv", "-o", "r.csv", *ROLES, "--others", "keep", "--allow-leaks", "decade") == 0
+
+
+def test_an_unforeseen_error_shows_neither_traceback_nor_values(folder, capsys, monkeypatch):
+    def explode(*args, **kwargs):
+        raise RuntimeError(CANARY)
+
+    monkeypatch.setattr("shoal.cli.run.anonymize", explode)
+    assert run("people.csv", "-o", "r.csv", *ROLES) == 70
+    shown = capsys.readouterr().err
+    assert shown == "shoal: internal error (RuntimeError at test_cli.py:" + shown.split("test_cli.py:")[1]
+    assert CANARY not in shown
+    assert names(folder) == ["people.csv"]
+
+
+@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
+def test_an_interruption_in_the_middle_leaves_nothing_behind(folder, stop):
+    rng = np.random.default_rng(0)
+    pl.DataFrame({"a": rng.standard_normal(150_000), "b": rng.standard_normal(150_000)}).write_csv("large.csv")
+    before = names(folder)
+    command = [sys.executable, "-m", "shoal", "anonymize", "large.csv", "-o", "r.csv", "--qi", "a,b", "-k", "60"]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=os.environ | {"PYTHONUNBUFFERED": "1"})
+    time.sleep(4.0)  # it is clustering now, or still compiling
+    assert process.poll() is None
+    process.send_signal(stop)
+    _, shown = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert shown.endswith("shoal: interrupted; nothing was written.\n")
+    assert names(folder) == before
+
+
+def test_demo_is_idempotent(folder, capsys):
+    for _ in range(2):
+        assert main(["demo", "--rows", "600", "--out", "out/demo"]) == 0
+        assert names(folder / "out" / "demo") == ["certificate.json", "release.csv"]
+    shown = capsys.readouterr().out
+    assert "what was kept" in shown
+    assert "not covered" in shown
+    assert main(["demo", "--rows", "600", "--out", "people.csv"]) == 4
+    assert main(["demo", "--rows", "5", "--out", "d"]) == 2
+
+
+def test_help_teaches_with_an_example_and_version(capsys):
+    assert main(["anonymize", "--help"]) == 0
+    shown = capsys.readouterr().out
+    assert "Example: shoal anonymize people.csv -o release.csv" in shown
+    assert "Exit codes" in shown
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out.startswith("shoal 0.")
+    assert main([]) == 0
+    assert "anonymize" in capsys.readouterr().out

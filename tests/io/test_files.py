@@ -1,0 +1,194 @@
+from __future__ import annotations
+
+import datetime
+import errno
+import os
+import resource
+import subprocess
+import sys
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shoal.errors import FileError, InputError
+from shoal.io import find_format, read_table, refuse_output, write_release
+from shoal.io.reading import _read_csv
+from shoal.io.writing import table_to_bytes
+
+TEXT = st.text(alphabet=st.sampled_from(list("abc=+-@'\"\t, ;\n0é")), min_size=1, max_size=6)
+
+
+@pytest.fixture
+def table():
+    return pl.DataFrame(
+        {
+            "zip": ["007", "010", None],
+            "n": [1, None, -3],
+            "x": [1.5, 2.0, None],
+            "flag": [True, False, None],
+            "day": [datetime.date(2020, 1, 1), None, datetime.date(1950, 12, 31)],
+            "at": [datetime.datetime(2020, 1, 1, 5, 6, 7), None, datetime.datetime(2020, 1, 1, 5, 6, 7, 250000)],
+            "=sum": ["=1+1", "-5", "'=x"],
+        }
+    )
+
+
+@pytest.mark.parametrize("ending", [".csv", ".parquet", ".pq", ".arrow", ".feather", ".ipc"])
+def test_a_table_survives_every_format(tmp_path, table, ending):
+    path = tmp_path / f"t{ending}"
+    write_release(table, {}, path)
+    assert read_table(str(path)).equals(table)
+
+
+@given(
+    texts=st.lists(st.none() | TEXT, min_size=1, max_size=8),
+    numbers=st.lists(st.integers(-(10**17), 10**17), min_size=8, max_size=8),
+    floats=st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=8, max_size=8),
+)
+def test_csv_round_trip_of_random_tables(texts, numbers, floats):
+    n = len(texts)
+    table = pl.DataFrame({"t": pl.Series(texts, dtype=pl.String), "n": numbers[:n], "x": floats[:n]})
+    back = _read_csv(table_to_bytes(table, "csv"))
+    assert back["n"].to_list() == numbers[:n]
+    assert back["x"].to_list() == floats[:n]
+    as_text = back["t"].to_list()
+    if back.schema["t"] == pl.String:
+        assert as_text == texts
+    else:  # a text column of which every cell is a number is read as numbers
+        assert [None if t is None else float(t) for t in texts] == [None if v is None else float(v) for v in as_text]
+
+
+def test_formulas_are_disarmed_and_the_escape_is_noted(tmp_path, table):
+    written = write_release(table, {}, tmp_path / "t.csv")
+    text = (tmp_path / "t.csv").read_text()
+    assert written["file"]["formulas_escaped"] is True
+    assert "'=1+1" in text
+    assert "'-5" in text
+    assert "''=x" in text
+    assert text.splitlines()[0].endswith("'=sum")
+    assert ",-3," in text  # numbers are not text
+    plain = write_release(table, {}, tmp_path / "t.csv", escape_formulas=False)
+    assert plain["file"]["formulas_escaped"] is False
+    assert "'=1" not in (tmp_path / "t.csv").read_text()
+
+
+def test_types_are_inferred_from_all_rows(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text(
+        "a,b,c,d,e,f\n1,1.5,01,2020-02-30,true,12345678901234567890\n2,0.00012345678901234567,1,2020-01-01,yes,1\n"
+    )
+    assert read_table(str(path)).dtypes == [pl.Int64, pl.Float64, pl.String, pl.String, pl.String, pl.String]
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "text"),
+    [
+        ("t.csv", b"", "is empty"),
+        ("t.csv", b"a,b\n", "has no rows"),
+        ("t.csv", b"a,a\n1,2\n", "empty or repeated names"),
+        ("t.csv", b"a,\n1,2\n", "empty or repeated names"),
+        ("t.csv", b"a,b\nSECRET,2,3\n", "do not all fit the header"),
+        ("t.csv", b"a,b\n1,2\nSECRET", "CSV row 3 has 1 cells, but the header has 2"),
+        ("t.csv", b"a,b\nSECRET\n", "as csv"),
+        ("t.csv", b"a\n\xff\xfeSECRET\n", "not UTF-8"),
+        ("t.parquet", b"PAR1SECRET", "not a complete parquet file"),
+        ("t.arrow", b"ARROW1SECRET", "not a complete arrow file"),
+        ("t.feather", b"SECRET", "not a complete arrow file"),
+        ("t.xyz", b"SECRET", "ending '.xyz', which is not known"),
+    ],
+)
+def test_unreadable_files_get_one_clear_line(tmp_path, name, data, text):
+    path = tmp_path / name
+    path.write_bytes(data)
+    with pytest.raises(InputError, match=text) as error:
+        read_table(str(path))
+    assert "SECRET" not in str(error.value)
+
+
+def test_truncated_files(tmp_path, table):
+    for ending in ("parquet", "arrow"):
+        whole = table_to_bytes(table, ending)
+        path = tmp_path / f"t.{ending}"
+        for length in (4, len(whole) // 2, len(whole) - 3):
+            path.write_bytes(whole[:length])
+            with pytest.raises(FileError, match="not a complete"):
+                read_table(str(path))
+
+
+def test_missing_files_and_formats(tmp_path):
+    with pytest.raises(FileError, match="No such file"):
+        read_table(str(tmp_path / "none.csv"))
+    with pytest.raises(InputError, match="Format 'xls' is not known"):
+        find_format("a.csv", "xls")
+    assert find_format("-") == "csv"
+    assert find_format("a.xyz", "arrow") == "arrow"
+
+
+def test_arrow_streams_are_read_too(tmp_path, table):
+    path = tmp_path / "t.arrow"
+    table.write_ipc_stream(path)
+    assert read_table(str(path)).equals(table)
+
+
+def test_nested_columns_do_not_fit_into_csv(tmp_path):
+    with pytest.raises(InputError, match="CSV cannot hold column 'x'"):
+        write_release(pl.DataFrame({"x": [[1]]}), {}, tmp_path / "t.csv")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_inputs_are_never_overwritten(tmp_path):
+    source = tmp_path / "people.csv"
+    source.write_text("a\n1\n")
+    (tmp_path / "link.csv").symlink_to(source)
+    os.link(source, tmp_path / "hard.csv")
+    for name in ("people.csv", "link.csv", "hard.csv"):
+        with pytest.raises(FileError, match="nothing may be overwritten"):
+            refuse_output([str(source)], [str(tmp_path / name)])
+    refuse_output(["-", str(source)], ["-", str(tmp_path / "other.csv")])
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EACCES])
+def test_a_failure_while_writing_leaves_nothing_behind(tmp_path, table, monkeypatch, code):
+    def fail(descriptor):
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(FileError, match="the disk is full" if code == errno.ENOSPC else "Permission denied"):
+        write_release(table, {}, tmp_path / "t.csv")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("which", [1, 2])
+def test_both_files_or_none(tmp_path, table, monkeypatch, which):
+    calls = []
+    real = os.replace
+
+    def fail(source, target):
+        calls.append(target)
+        if len(calls) == which:
+            raise KeyboardInterrupt
+        real(source, target)
+
+    monkeypatch.setattr(os, "replace", fail)
+    with pytest.raises(KeyboardInterrupt):
+        write_release(table, {}, tmp_path / "t.csv")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_really_full_disk(tmp_path):
+    """A limit on the size of files makes the system refuse the write itself."""
+    code = (
+        "import signal, sys, polars as pl; from shoal.io import write_release\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "write_release(pl.DataFrame({'x': range(100_000)}), {}, sys.argv[1])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path / "t.csv")],
+        capture_output=True,
+        text=True,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, 10_000)),
+    )
+    assert "the disk is full. Nothing was written." in done.stderr
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+import datetime
+
+import numpy as np
+import polars as pl
+import pytest
+
+import shoal
+from shoal.errors import InputError, LeakError
+
+
+def people(rng, n=600):
+    age = rng.integers(18, 90, n)
+    income = rng.lognormal(10, 1, n)
+    return pl.DataFrame(
+        {
+            "age": age,
+            "sex": rng.choice(["f", "m"], n),
+            "income": income,
+            "cost": np.round(rng.lognormal(7, 1.5, n) * (1 + age / 40), 2),  # nearly unique, and rises with age
+        }
+    )
+
+
+def release(table, **options):
+    roles = {"quasi_identifiers": ["age", "sex", "income"], "sensitive": ["cost"], "others": "keep"}
+    return shoal.anonymize(table, **(roles | options))
+
+
+def test_a_nearly_unique_column_is_not_a_leak(rng):
+    certificate = release(people(rng)).certificate
+    assert certificate["columns"]["leaks_allowed"] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "make"),
+    [
+        ("age", lambda t, rng: pl.Series((t["age"] // 10).cast(pl.String) + "0s")),
+        ("age", lambda t, rng: 2020 - t["age"]),
+        ("age", lambda t, rng: t["age"] + rng.uniform(-0.5, 0.5, len(t))),  # all different, but in order
+        ("age", lambda t, rng: pl.Series([datetime.date(2020 - a, 1 + a % 12, 1) for a in t["age"]])),
+        ("sex", lambda t, rng: t["sex"] == "f"),
+        ("sex", lambda t, rng: pl.Series([[s] for s in t["sex"]])),
+        ("sex", lambda t, rng: pl.Series(np.where(rng.random(len(t)) < 0.02, "?", t["sex"].to_numpy()))),
+        ("income", lambda t, rng: t["income"].rank()),
+        ("income", lambda t, rng: t["income"].log() + rng.normal(0, 0.02, len(t))),
+    ],
+)
+def test_what_gives_a_quasi_identifier_away_is_refused_by_name(rng, name, make):
+    table = people(rng)
+    table = table.with_columns(make(table, rng).alias("telltale"))
+    with pytest.raises(LeakError, match=rf"'telltale' would be released and gives the quasi-identifier '{name}' away"):
+        release(table)
+    certificate = release(table, allow_leaks=["telltale"]).certificate
+    assert certificate["columns"]["leaks_allowed"] == ["telltale"]
+    assert release(table.rename({"telltale": "x"}), others="drop").certificate["columns"]["kept"] == []
+
+
+def test_a_weight_and_a_sensitive_column_are_checked_too(rng):
+    table = people(rng).with_columns(weight=pl.col("age") * 10.0)
+    with pytest.raises(LeakError, match="'weight'"):
+        release(table, weight="weight")
+    with pytest.raises(LeakError, match="'weight'"):
+        release(table, sensitive=["cost", "weight"])
+
+
+def test_chance_agreement_in_a_small_table_is_no_leak():
+    table = pl.DataFrame({"sex": list("ffmm"), "y": [1, 2, 3, 4]})
+    shoal.anonymize(table, quasi_identifiers=["sex"], sensitive=["y"], k=2)
+    table = pl.DataFrame({"sex": list("ffffmmmmff"), "y": [1, 1, 1, 1, 2, 2, 2, 2, 1, 2]})
+    shoal.anonymize(table, quasi_identifiers=["sex"], sensitive=["y"], k=2)
+
+
+def test_constant_missing_and_infinite_columns_are_no_leak(rng):
+    table = people(rng).with_columns(
+        one=pl.lit(1),
+        nothing=pl.lit(None, dtype=pl.Float64),
+        odd=pl.Series(np.where(rng.random(600) < 0.5, np.inf, -np.inf)),
+    )
+    assert release(table).certificate["columns"]["kept"] == ["one", "nothing", "odd"]
+
+
+def test_rows_of_one_person_do_not_vouch_for_each_other(rng):
+    """A clinic is the same in all rows of a person; that alone must not look like a leak."""
+    n = 150
+    table = pl.DataFrame(
+        {
+            "person": np.repeat(np.arange(n), 4),
+            "age": np.repeat(rng.integers(18, 90, n), 4),
+            "visit": np.repeat(rng.permutation(n), 4),
+        }
+    )
+    shoal.anonymize(table, quasi_identifiers=["age"], sensitive=["visit"], unit="person", k=5)
+
+
+def test_allow_leaks_must_name_released_columns(rng):
+    with pytest.raises(InputError, match="allow_leaks names 'costt'.*did you mean 'cost'"):
+        release(people(rng), allow_leaks=["costt"])
