@@ -82,6 +82,13 @@ def test_no_cluster_is_ever_under_k(n, d, seed, shape, data):
     assert model.cluster_sizes_.sum() == n
 
 
+def test_numbers_whose_squares_overflow(rng):
+    X = rng.standard_normal((50, 2))
+    model = KMemberClustering(5).fit(X * 1e300)
+    np.testing.assert_array_equal(model.labels_, KMemberClustering(5).fit(X).labels_)
+    assert np.isfinite(model.cluster_centers_).all()
+
+
 def test_row_order_does_not_matter(rng):
     X = rng.standard_normal((300, 3))
     order = rng.permutation(300)

@@ -14,15 +14,18 @@ _BLOCK = 256
 
 @inlined
 def _distances(
-    free: NDArray[Any], start: int, stop: int, point: NDArray[Any], taken: NDArray[Any], out: NDArray[Any]
-) -> None:
-    """Write the squared distances of the free records start .. stop to the point; infinite where taken."""
-    for p in range(start, stop):
-        out[p - start] = taken[p]
+    free: NDArray[Any], start: int, stop: int, point: NDArray[Any], taken: NDArray[Any], buffer: NDArray[Any]
+) -> NDArray[Any]:
+    """Return the squared distances of the free records start .. stop - 1 to the point; infinite where taken."""
+    out = buffer[: stop - start]
+    out[:] = taken[start:stop]
     for j in range(free.shape[0]):
-        for p in range(start, stop):
-            difference = free[j, p] - point[j]
-            out[p - start] += difference * difference
+        column = free[j, start:stop]  # slices let the compiler see that no index wraps around
+        centre = point[j]
+        for p in range(out.shape[0]):
+            difference = column[p] - centre
+            out[p] += difference * difference
+    return out
 
 
 @inlined
@@ -30,15 +33,15 @@ def _nearest(free: NDArray[Any], m: int, point: NDArray[Any], taken: NDArray[Any
     """Return the first of the free records nearest to the point."""
     best, at = np.inf, -1
     for start in range(0, m, _BLOCK):
-        stop = min(start + _BLOCK, m)
-        _distances(free, start, stop, point, taken, buffer)
+        out = _distances(free, start, min(start + _BLOCK, m), point, taken, buffer)
         smallest = np.inf
-        for p in range(stop - start):
-            smallest = min(smallest, buffer[p])
-        if smallest < best or at < 0:
-            for p in range(stop - start):
-                if buffer[p] == smallest and taken[start + p] == 0.0:
-                    best, at = smallest, start + p
+        for p in range(out.shape[0]):
+            smallest = min(smallest, out[p])
+        if smallest < best:
+            best = smallest
+            for p in range(out.shape[0]):
+                if out[p] == smallest:
+                    at = start + p
                     break
     return at
 
@@ -48,15 +51,14 @@ def _farthest(free: NDArray[Any], m: int, point: NDArray[Any], taken: NDArray[An
     """Return the first of the free records farthest from the point."""
     best, at = -1.0, -1
     for start in range(0, m, _BLOCK):
-        stop = min(start + _BLOCK, m)
-        _distances(free, start, stop, point, taken, buffer)
+        out = _distances(free, start, min(start + _BLOCK, m), point, taken, buffer)
         largest = -1.0
-        for p in range(stop - start):
-            largest = max(largest, buffer[p] if taken[start + p] == 0.0 else -1.0)
+        for p in range(out.shape[0]):
+            largest = max(largest, out[p] if out[p] < np.inf else -1.0)
         if largest > best:
             best = largest
-            for p in range(stop - start):
-                if buffer[p] == largest and taken[start + p] == 0.0:
+            for p in range(out.shape[0]):
+                if out[p] == largest:
                     at = start + p
                     break
     return at

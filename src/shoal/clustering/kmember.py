@@ -16,6 +16,7 @@ from shoal.errors import CheckError, InputError, suggest
 
 ALGORITHMS: dict[str, Callable[..., NDArray[np.int64]]] = {"greedy": greedy}
 
+_SQUARES_OVERFLOW = 1e100  # beyond this, distances are taken between scaled points
 _NEARLY_NOTHING = 1e-9  # of the smallest weight: a record of weight 0 is a person too, but pulls no centroid
 
 
@@ -62,12 +63,16 @@ class KMemberClustering(ClusterMixin, BaseEstimator):
             raise InputError(f"algorithm={self.algorithm!r} is not known{suggest(self.algorithm, ALGORITHMS)}")
         points: NDArray[np.float64] = validate_data(self, X, dtype=np.float64, order="C")
         check_enough(self.k, len(points))
+        largest = float(np.abs(points).max())
+        scale = largest if largest > _SQUARES_OVERFLOW else 1.0
+        points = points / scale
         weight = _check_sample_weight(sample_weight, points, dtype=np.float64, ensure_non_negative=True)
         weight = np.maximum(weight, _NEARLY_NOTHING * weight[weight > 0].min())
         self.labels_ = ALGORITHMS[self.algorithm](points, self.k, weight, self.progress)
         self.cluster_sizes_ = check_sizes(self.labels_, self.k)
         self.n_clusters_ = len(self.cluster_sizes_)
-        self.cluster_centers_, self.inertia_ = describe_clusters(points, weight, self.labels_, self.n_clusters_)
+        centres, inertia = describe_clusters(points, weight, self.labels_, self.n_clusters_)
+        self.cluster_centers_, self.inertia_ = centres * scale, inertia * scale * scale
         return self
 
 

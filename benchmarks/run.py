@@ -1,0 +1,246 @@
+"""Run the benchmarks and write them, with date, versions and cores, to benchmarks/results/.
+
+Everything that is compared is run side by side, in one run, several times, and the fastest time counts: machines are
+noisy, ratios less so. Run all with `make bench`, or some by name: python benchmarks/run.py transport mixture
+"""
+
+from __future__ import annotations
+
+import datetime
+import io
+import json
+import platform
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from importlib.metadata import version
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+from scipy.optimize import linear_sum_assignment
+from scipy.spatial.distance import cdist
+from scipy.special import ndtr
+
+import shoal
+from shoal.clustering import KMemberClustering
+from shoal.compilation import count_threads
+from shoal.dither import GaussianDither
+from shoal.encoding import standardise
+from shoal.recovery import MixtureRosenblatt, transport_recover
+
+RESULTS = Path(__file__).parent / "results"
+WAYS = {"permute": {"method": "permute"}, "gaussian + transport": {"method": "gaussian", "recovery": "transport"}}
+
+
+def fastest(work, times: int = 3) -> float:
+    """Return the shortest of several times, after one run to warm up."""
+    work()
+    seconds = []
+    for _ in range(times):
+        began = time.perf_counter()
+        work()
+        seconds.append(time.perf_counter() - began)
+    return min(seconds)
+
+
+# ---------------------------------------------------------------- anonymize, end to end
+
+
+def people(n: int) -> pl.DataFrame:
+    """Five quasi-identifiers (two of them continuous) and a cost."""
+    rng = np.random.default_rng(0)
+    cohort = shoal.datasets.load_cohort(n)
+    return cohort.select("sex", "age", "education", "income", "cost").with_columns(
+        height=pl.Series(rng.normal(170, 9, n).round(1))
+    )
+
+
+def release_file(source: str, way: str, target: str) -> dict[str, float]:
+    """Release a Parquet file: run in a process of its own, so that its peak memory can be read."""
+    qi = ["sex", "age", "education", "income", "height"]
+    table = pl.read_parquet(source)
+    shoal.anonymize(table.head(200), quasi_identifiers=qi, sensitive=["cost"], **WAYS[way])  # compile, load
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    seconds = []
+    for _ in range(3):
+        began = time.perf_counter()
+        table = pl.read_parquet(source)
+        shoal.anonymize(table, quasi_identifiers=qi, sensitive=["cost"], **WAYS[way]).write(target)
+        seconds.append(time.perf_counter() - began)
+    return {"seconds": min(seconds), "megabytes": (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024}
+
+
+def bench_anonymize() -> list[dict[str, object]]:
+    """Time a whole release, against reading and writing the same file."""
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        source, target = f"{folder}/people.parquet", f"{folder}/release.parquet"
+        for n in (15_000, 50_000):
+            people(n).write_parquet(source)
+
+            def copy() -> None:
+                pl.read_parquet(source).write_parquet(target)
+
+            copying = fastest(copy)
+            for way in WAYS:
+                command = [sys.executable, __file__, "--release", source, way, target]
+                shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+                measured = json.loads(shown)
+                rows.append(
+                    {
+                        "rows": n,
+                        "method": way,
+                        "seconds": round(measured["seconds"], 2),
+                        "peak MB above the library": round(measured["megabytes"]),
+                        "times reading and writing Parquet": round(measured["seconds"] / copying),
+                    }
+                )
+    return rows
+
+
+# ---------------------------------------------------------------- clustering
+
+
+def bench_clustering() -> list[dict[str, object]]:
+    """Time the greedy clustering, warm."""
+    rng = np.random.default_rng(0)
+    rows = []
+    for n, k in ((15_000, 5), (15_000, 10), (50_000, 10)):
+        X = rng.standard_normal((n, 5))
+        seconds = fastest(lambda X=X, k=k: KMemberClustering(k).fit(X))
+        rows.append({"rows": n, "columns": 5, "k": k, "seconds": round(seconds, 2)})
+    return rows
+
+
+# ---------------------------------------------------------------- transport
+
+
+def bench_transport() -> list[dict[str, object]]:
+    """Time transport at a million rows, and set both settings beside the exact assignment where that can be had."""
+    rng = np.random.default_rng(0)
+
+    def pair(n: int, d: int) -> tuple[np.ndarray, np.ndarray]:
+        X = rng.standard_normal((n, d))
+        return X[rng.permutation(n)] + 0.7 * rng.standard_normal((n, d)), X
+
+    def total(dithered: np.ndarray, X: np.ndarray, index: np.ndarray) -> float:
+        return float(((dithered - X[index]) ** 2).sum())
+
+    settings = {"up to 50,000 rows": (512, 4), "above": (128, 2)}
+    rows = []
+    for n, d in ((4_000, 4), (4_000, 8), (100_000, 5), (1_000_000, 5)):
+        dithered, X = pair(n, d)
+        best = None
+        if n == 4_000:
+            began = time.perf_counter()
+            best = total(dithered, X, linear_sum_assignment(cdist(dithered, X, "sqeuclidean"))[1])
+            rows.append({"rows": n, "columns": d, "setting": "exact", "seconds": round(time.perf_counter() - began, 2)})
+            rows[-1]["total over the best known"] = 1.0
+        for name, (leaf, rounds) in settings.items():
+            if n == 1_000_000 and name != "above":
+                continue
+            began = time.perf_counter()
+            index = transport_recover(dithered, X, leaf_size=leaf, rounds=rounds, return_index=True)
+            seconds = time.perf_counter() - began
+            found = total(dithered, X, index)
+            best = best or found
+            row = {"rows": n, "columns": d, "setting": name, "seconds": round(seconds, 2)}
+            row["total over the best known"] = round(found / best, 3) if n < 1_000_000 else None
+            rows.append(row)
+    return rows
+
+
+# ---------------------------------------------------------------- the mixture transform
+
+
+def chunked_numpy(x, means, covariances, weights, chunk: int = 64) -> np.ndarray:
+    """The same transform in plain NumPy, in chunks of rows: what one would write without a compiler."""
+    factors = np.linalg.inv(np.linalg.cholesky(covariances))
+    u = np.empty_like(x)
+    for start in range(0, len(x), chunk):
+        rows = x[start : start + chunk]
+        log_weight = np.broadcast_to(np.log(weights), (len(rows), len(weights)))
+        difference = rows[:, None, :] - means
+        for j in range(x.shape[1]):
+            z = np.einsum("nci,ci->nc", difference[:, :, : j + 1], factors[:, j, : j + 1])
+            posterior = np.exp(log_weight - log_weight.max(axis=1, keepdims=True))
+            u[start : start + chunk, j] = (posterior * ndtr(z)).sum(axis=1) / posterior.sum(axis=1)
+            log_weight = log_weight - 0.5 * z**2 + np.log(factors[:, j, j])
+    return u
+
+
+def bench_mixture() -> list[dict[str, object]]:
+    """Time the mixture transform on a MEPS-like cohort, n = 15,000, k = 5, d = 4, against chunked NumPy."""
+    cohort = shoal.datasets.load_cohort(15_000)
+    sex = (cohort["sex"] == "female").to_numpy()
+    codes = [sex, *(cohort[name].to_physical().to_numpy() for name in ("age_group", "education", "income"))]
+    X = np.column_stack([standardise(column.astype(float)) for column in codes])
+    labels = KMemberClustering(5).fit(X).labels_
+    dither = GaussianDither.fit(X, labels)
+    x = dither.draw(labels, np.random.default_rng(0))
+    mixture = dither.means, dither.covariances, dither.sizes
+    began = time.perf_counter()
+    reference = chunked_numpy(x, dither.means, dither.covariances, dither.sizes / len(x))
+    plain = time.perf_counter() - began
+    rows = [
+        {"transform": "chunked NumPy", "components": len(labels) // 5, "seconds": round(plain, 2), "times faster": 1.0}
+    ]
+    for merge in (False, True):
+        transform = MixtureRosenblatt(*mixture, merge=merge)
+        u = transform.transform(x)
+        seconds = fastest(lambda transform=transform: transform.transform(x), 5)
+        rows.append(
+            {
+                "transform": "shoal, equal components merged" if merge else "shoal",
+                "components": transform.n_components,
+                "seconds": round(seconds, 3),
+                "times faster": round(plain / seconds, 1),
+                "largest difference": f"{np.abs(u - reference).max():.0e}",
+            }
+        )
+    return rows
+
+
+# ---------------------------------------------------------------- writing it down
+
+BENCHMARKS = {
+    "anonymize": bench_anonymize,
+    "clustering": bench_clustering,
+    "transport": bench_transport,
+    "mixture": bench_mixture,
+}
+
+
+def as_markdown(rows: list[dict[str, object]]) -> str:
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    out = io.StringIO()
+    out.write(f"| {' | '.join(names)} |\n|{'---|' * len(names)}\n")
+    for row in rows:
+        cells = [
+            "" if row.get(name) is None else f"{row[name]:,}" if isinstance(row[name], int) else str(row[name])
+            for name in names
+        ]
+        out.write(f"| {' | '.join(cells)} |\n")
+    return out.getvalue()
+
+
+def main(wanted: list[str]) -> None:
+    today = datetime.datetime.now(tz=datetime.UTC).date().isoformat()
+    packages = ("shoal", "numpy", "scipy", "scikit-learn", "numba", "polars")
+    about = f"{today}, Python {platform.python_version()}, {platform.machine()}, {count_threads(None)} cores; "
+    about += ", ".join(f"{name} {version(name)}" for name in packages)
+    for name in wanted or BENCHMARKS:
+        rows = BENCHMARKS[name]()
+        text = f"# {name}\n\n{(BENCHMARKS[name].__doc__ or '').strip()}\n\n{about}\n\n{as_markdown(rows)}"
+        (RESULTS / f"{name}.md").write_text(text)
+        print(text)
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--release"]:
+        print(json.dumps(release_file(*sys.argv[2:])))
+    else:
+        main(sys.argv[1:])
