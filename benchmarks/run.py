@@ -7,6 +7,7 @@ noisy, ratios less so. Run all with `make bench`, or some by name: python benchm
 from __future__ import annotations
 
 import datetime
+import inspect
 import io
 import json
 import platform
@@ -126,9 +127,10 @@ def bench_methods() -> list[dict[str, object]]:
         return round(1 - ((truth - dummies(fresh) @ weights) ** 2).mean() / truth.var(), 4)
 
     rows: list[dict[str, object]] = [
-        {"method": "untouched", "joint histogram kept": 1.0, "R2 on new people": score(cohort)}
+        {"method": "untouched", "k": None, "joint histogram kept": 1.0, "R2 on new people": score(cohort)}
     ]
     ways = [("permute", None), ("gaussian", "transport"), ("gaussian", "rank"), ("gaussian", "cdf"), ("resample", None)]
+    ways.append(("centroid", None))
     for k in (10, 50):
         for method, recovery in ways:
             began = time.perf_counter()
@@ -279,7 +281,7 @@ def main(wanted: list[str]) -> None:
     about += ", ".join(f"{name} {version(name)}" for name in packages)
     for name in wanted or BENCHMARKS:
         rows = BENCHMARKS[name]()
-        text = f"# {name}\n\n{(BENCHMARKS[name].__doc__ or '').strip()}\n\n{about}\n\n{as_markdown(rows)}"
+        text = f"# {name}\n\n{inspect.getdoc(BENCHMARKS[name])}\n\n{about}\n\n{as_markdown(rows)}"
         (RESULTS / f"{name}.md").write_text(text)
         print(text)
 
