@@ -10,9 +10,10 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 import pytest
-from scipy.stats import chi2
+from scipy.stats import chi2, f_oneway
 
 import shoal
+from shoal import recovery
 from shoal.encoding import encode
 from shoal.hiding import hide
 from shoal.progress import Reporter
@@ -71,10 +72,10 @@ def worst_p_value(columns, labels, settings, rng):
     return worst * tests
 
 
-@pytest.mark.parametrize(("method", "recovery"), WAYS)
+@pytest.mark.parametrize(("method", "how"), WAYS)
 @pytest.mark.parametrize("name", tables())
-def test_everybody_in_a_cluster_is_equally_likely_to_receive_every_row(method, recovery, name):
-    settings = Settings(4, method, recovery, "auto", 0.0, 1 / 3, "observed")
+def test_everybody_in_a_cluster_is_equally_likely_to_receive_every_row(method, how, name):
+    settings = Settings(4, method, how, "auto", 0.0, 1 / 3, "observed")
     assert worst_p_value(columns_of(tables()[name]), LABELS, settings, np.random.default_rng(11)) > 1e-3
 
 
@@ -90,8 +91,32 @@ def test_the_test_would_notice_ties_broken_in_row_order():
     assert worst_p_value(columns_of(tables()["levels only"]), LABELS, settings, rng) < 1e-10
 
 
-@pytest.mark.parametrize(("method", "recovery"), WAYS)
-def test_with_weights_through_the_whole_pipeline(method, recovery):
+@pytest.mark.parametrize("name", ["sorted numbers", "levels only", "mixed, missing"])
+def test_transport_through_many_leaves_and_rounds(name, monkeypatch):
+    """In small tables transport is one exact assignment; with tiny leaves it splits and exchanges as in large ones."""
+    real = recovery.transport_recover
+    monkeypatch.setattr(recovery, "transport_recover", lambda *a, **k: real(*a, **(k | {"leaf_size": 3, "rounds": 3})))
+    settings = Settings(4, "gaussian", "transport", "auto", 0.0, 1 / 3, "observed")
+    assert worst_p_value(columns_of(tables()[name]), LABELS, settings, np.random.default_rng(12)) > 1e-3
+
+
+def test_smoothed_values_tell_no_more_than_the_row_they_come_from(monkeypatch):
+    """The mean of the smoothed values that each member of a cluster receives is the same for all."""
+    monkeypatch.setattr("shoal.encoding.MANY_LEVELS", 5)
+    columns = columns_of(tables()["continuous"])
+    assert columns[0].is_continuous
+    settings = Settings(4, "permute", None, "auto", 0.0, 1 / 3, "smoothed")
+    rng = np.random.default_rng(13)
+    drawn = np.array(
+        [hide(columns, LABELS, settings, rng, Reporter(progress=False)).numbers[0] for _ in range(RELEASES)]
+    )
+    for cluster in range(3):
+        members = drawn[:, cluster == LABELS]
+        assert f_oneway(*members.T).pvalue > 1e-3
+
+
+@pytest.mark.parametrize(("method", "how"), WAYS)
+def test_with_weights_through_the_whole_pipeline(method, how):
     """Two records of very different weight: neither may keep, or attract, the heavy row more often."""
     table = pl.DataFrame({"age": [30, 30, 50, 50], "weight": [1.0, 100.0, 3.0, 900.0], "y": [0, 1, 2, 3]})
     counts = np.zeros((4, 4))
@@ -103,7 +128,7 @@ def test_with_weights_through_the_whole_pipeline(method, recovery):
             sensitive=["y"],
             k=4,
             method=method,
-            recovery=recovery,
+            recovery=how,
             random_state=seed,
         ).table
         for weight, y in zip(release["weight"], release["y"], strict=True):

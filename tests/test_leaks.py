@@ -94,6 +94,30 @@ def test_rows_of_one_person_do_not_vouch_for_each_other(rng):
     shoal.anonymize(table, quasi_identifiers=["age"], sensitive=["visit"], unit="person", k=5)
 
 
+def test_a_column_that_speaks_of_few_is_not_excused_by_its_silence(rng):
+    table = people(rng)
+    hint = pl.when(pl.Series(rng.random(600) < 0.2)).then(2020 - pl.col("age"))
+    with pytest.raises(LeakError, match="'hint' would be released and gives the quasi-identifier 'age' away"):
+        release(table.with_columns(hint=hint))
+
+
+def test_every_row_of_a_person_is_looked_at(rng):
+    """Empty on the first visit, there on the second."""
+    n = 200
+    age = rng.integers(18, 60, n)
+    table = pl.DataFrame({"person": np.tile(np.arange(n), 2), "age": np.tile(age, 2)})
+    table = table.with_columns(born=pl.Series([None] * n + (2020 - age).tolist()))
+    with pytest.raises(LeakError, match="'born'"):
+        shoal.anonymize(table, quasi_identifiers=["age"], sensitive=["born"], unit="person", k=5)
+
+
+def test_consecutive_rows_of_one_person_do_not_vouch_for_each_other(rng):
+    n = 200
+    table = pl.DataFrame({"person": np.repeat(np.arange(n), 5), "sex": np.repeat(rng.choice(["f", "m"], n), 5)})
+    table = table.with_columns(claim=pl.Series(np.arange(5 * n)))
+    shoal.anonymize(table, quasi_identifiers=["sex"], sensitive=["claim"], unit="person", k=5)
+
+
 def test_allow_leaks_must_name_released_columns(rng):
     with pytest.raises(InputError, match="allow_leaks names 'costt'.*did you mean 'cost'"):
         release(people(rng), allow_leaks=["costt"])

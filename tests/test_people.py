@@ -49,7 +49,14 @@ def test_all_rows_of_a_person_receive_the_same_and_clusters_hold_k_persons(rng, 
     assert release.certificate["rows"] == len(table)
     assert release.certificate["clusters"]["smallest"] >= 5
     assert "number of rows" in [item["what"] for item in release.certificate["not_covered"]]
+    measured = release.certificate["measured"]
+    names = ["age", "sex"]
+    expected = shoal.utility.histogram_intersection(table.select(names), release.table.select(names))
+    assert measured["histogram_intersection"] == pytest.approx(expected)  # over rows, as anybody would count
     if method == "permute" or recovery in ("transport", "rank"):
+        assert measured["histogram_intersection_of_people"] == 1.0
+        assert measured["histogram_intersection"] < 1.0
+        assert "counting people instead of rows" in str(release)
         before = table.unique("person").select("age", "sex", "weight")
         after = both.unique("person").select("age", "sex", "weight")
         assert before.sort(before.columns).equals(after.sort(before.columns))
@@ -91,7 +98,7 @@ def test_what_must_not_vary_within_a_person(rng):
         ([1.0, -1.0, 1.0], "must not be negative"),
         ([0.0, 0.0, 0.0], "nor zero throughout"),
         ([1.0, None, 1.0], "missing values"),
-        ([1.0, float("nan"), 1.0], "missing or infinite"),
+        ([1.0, float("nan"), 1.0], "missing values"),
         ([1.0, float("inf"), 1.0], "missing or infinite"),
         (["a", "b", "c"], "column of numbers"),
     ],
@@ -105,6 +112,10 @@ def test_bad_weights(weights, text):
 def test_missing_persons_are_refused():
     with pytest.raises(InputError, match="unit='p' has missing values"):
         shoal.anonymize(pl.DataFrame({"age": [1, 2], "p": ["a", None]}), quasi_identifiers=["age"], unit="p", k=2)
+    with pytest.raises(InputError, match="unit='p' has missing values"):
+        shoal.anonymize(
+            pl.DataFrame({"age": [1, 2], "p": [1.0, float("nan")]}), quasi_identifiers=["age"], unit="p", k=2
+        )
 
 
 def test_a_weight_of_0_is_a_person_too():

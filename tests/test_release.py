@@ -46,7 +46,7 @@ def test_the_certificate_says_what_it_must():
     assert certificate["bound"] == 0.2
     assert certificate["status"] == "for release"
     assert certificate["not_covered"][0]["what"] == "presence"
-    assert "original combinations" in certificate["not_covered"][0]["why"]
+    assert "original rows, only re-assigned" in certificate["not_covered"][0]["why"]
     named = {item["what"] for item in certificate["not_covered"]}
     assert named >= {
         "sensitive values used by the attacker",
@@ -57,7 +57,13 @@ def test_the_certificate_says_what_it_must():
     }
     assert certificate["clusters"] == {"number": 12, "smallest": 5, "median": 5.0, "largest": 5}
     assert (certificate["k"], certificate["method"], certificate["recovery"]) == (5, "gaussian", "transport")
-    assert certificate["measured"] == {"histogram_intersection": 1.0, "cells": "exact values", "smallest_cluster": 5}
+    assert certificate["measured"] == {
+        "histogram_intersection": 1.0,
+        "histogram_intersection_of_people": 1.0,
+        "cells": "exact values",
+        "smallest_cluster": 5,
+    }
+    assert len(certificate["made"]) == len("2020-01-01")
     assert certificate["columns"]["quasi_identifiers"] == [
         {"name": "age", "kind": "numeric"},
         {"name": "sex", "kind": "nominal"},
@@ -68,14 +74,39 @@ def test_the_certificate_says_what_it_must():
 
 
 def test_presence_is_worded_by_method():
-    assert "may betray" in make_release(method="resample").certificate["not_covered"][0]["why"]
-    assert make_release(method="centroid").certificate["recovery"] is None
+    def presence(**options):
+        return make_release(**options).certificate["not_covered"][0]["why"]
+
+    for options in ({"method": "resample"}, {"recovery": "cdf"}, {"method": "permute"}):
+        assert "are original rows" in presence(**options)
+    assert "may still betray" in presence(method="centroid")
+    table = pl.DataFrame({"x": [i / 7 for i in range(100)]})
+    smooth = shoal.anonymize(table, quasi_identifiers=["x"], release_values="smoothed", k=5).certificate
+    assert "may still betray" in smooth["not_covered"][0]["why"]
+    assert smooth["columns"]["smoothed"] == ["x"]
+
+
+def test_allowed_leaks_and_likely_identifiers_stand_out():
+    table = pl.DataFrame({"age": [20 + i % 40 for i in range(80)], "name": [f"n{i * 7919 % 80}" for i in range(80)]})
+    table = table.with_columns(born=2020 - pl.col("age"))
+    certificate = shoal.anonymize(
+        table, quasi_identifiers=["age"], others="keep", allow_leaks=["born"], k=5
+    ).certificate
+    named = [item["what"] for item in certificate["not_covered"]]
+    assert named[1:3] == ["'age' can be read off 'born'", "'name' looks like an identifier"]
 
 
 def test_no_seed_label_or_value_in_a_certificate():
-    text = json.dumps(make_release(random_state=987654321).certificate)
+    ages = [1000 + 7 * i for i in range(60)]  # numbers that stand nowhere else
+    table = pl.DataFrame(
+        {"age": ages, "word": [f"{CANARY}{i % 4}" for i in range(60)], "y": [5000 + i * 37 % 60 for i in range(60)]}
+    )
+    release = shoal.anonymize(table, quasi_identifiers=["age", "word"], sensitive=["y"], random_state=987654321, k=5)
+    text = json.dumps(release.certificate)
     assert "987654321" not in text
     assert "label" not in text
+    assert CANARY not in text
+    assert not any(str(value) in text for value in [*ages, *table["y"]])
     assert "not for release" in text
 
 
@@ -92,12 +123,12 @@ def test_written_files_are_private_hashed_and_hold_no_identifier(tmp_path, endin
     target = tmp_path / f"release.{ending}"
     written = make_release().write(target)
     files = sorted(p.name for p in tmp_path.iterdir())
-    assert files == sorted([f"release.{ending}", "release.certificate.json"])
+    assert files == [f"release.{ending}", f"release.{ending}.certificate.json"]
     for path in tmp_path.iterdir():
         assert CANARY.encode() not in path.read_bytes()
         assert path.stat().st_mode & 0o777 == 0o600
     assert written["file"]["sha256"] == hashlib.sha256(target.read_bytes()).hexdigest()
-    assert json.loads((tmp_path / "release.certificate.json").read_text()) == written
+    assert json.loads((tmp_path / f"release.{ending}.certificate.json").read_text()) == written
     assert written["file"]["bytes"] == target.stat().st_size
 
 

@@ -44,7 +44,7 @@ def test_kinds_are_inferred_from_dtypes():
         "nominal",
         *["datetime"] * 3,
     ]
-    assert found.by_name["enum"].levels == ("b", "a")
+    assert found.columns[5].levels == ("b", "a")
 
 
 def test_kinds_of_pandas_and_arrow():
@@ -119,7 +119,7 @@ def test_dtypes_that_cannot_be_quasi_identifiers_but_may_be_kept():
     table = pl.DataFrame({"tags": [["a"], ["b"]], "age": [1, 2]})
     with pytest.raises(InputError, match="'tags' has dtype List.*cannot be a quasi-identifier"):
         schema(table, quasi_identifiers=["tags"], others="drop")
-    assert schema(table, quasi_identifiers=["age"], sensitive=["tags"]).by_name["tags"].kind is None
+    assert schema(table, quasi_identifiers=["age"], sensitive=["tags"]).columns[0].kind is None
     mixed = pd.DataFrame({"x": pd.Series([1, "a"], dtype=object)})
     with pytest.raises(InputError, match="'x' has dtype Object"):
         schema(mixed, quasi_identifiers=["x"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from typing import Any, Self
 
 import narwhals.stable.v2 as nw
@@ -12,9 +13,9 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
 from shoal.clustering.kmember import check_enough, check_sizes
-from shoal.encoding import encode, restore
-from shoal.errors import InputError
-from shoal.hiding import Hidden, find_clusters, hide, measure
+from shoal.encoding import EncodedColumn, encode, restore
+from shoal.errors import CheckError, InputError
+from shoal.hiding import Hidden, find_clusters, hide
 from shoal.leaks import refuse_leaks
 from shoal.people import People, find_people, read_weight
 from shoal.progress import Progress, Reporter
@@ -22,6 +23,7 @@ from shoal.randomness import make_generator
 from shoal.release import Release, make_certificate
 from shoal.schema import Schema, read_schema
 from shoal.settings import Settings
+from shoal.utility.fidelity import intersect, shared_cells
 
 Floats = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -109,7 +111,15 @@ def anonymize(
     >>> print(release.certificate["guarantee"])
     From the quasi-identifiers alone, nobody's record can be picked out with a chance above 1/5.
     """
-    settings = Settings(k, method, recovery, clustering, response_weight, loading, release_values)
+    settings = Settings(
+        k=k,
+        method=method,
+        recovery=recovery,
+        clustering=clustering,
+        response_weight=response_weight,
+        loading=loading,
+        release_values=release_values,
+    )
     settings.check()
     frame = _read_frame(table)
     schema = read_schema(
@@ -123,29 +133,33 @@ def anonymize(
         kinds=kinds,
     )
     columns = [encode(frame[column.name], column) for column in schema.quasi_identifiers]
+    settings.check_columns(columns)
     people = find_people(frame, schema, columns)
     check_enough(k, people.number, "row" if unit is None else "person")
-    settings.check_columns(columns)
+    leaks = refuse_leaks(frame, schema.names("sensitive", "kept", "weight"), columns, people.of_row, allow_leaks)
+    response = _read_response(frame, schema, settings, people)
     persons = [column.take(people.first) for column in columns]
-    leaks = refuse_leaks(frame, schema.names("sensitive", "kept", "weight"), people.first, persons, allow_leaks)
     rng = make_generator(random_state)
 
     with Reporter(progress) as reporter:
-        labels = find_clusters(persons, people, _read_response(frame, schema, settings, people), settings, reporter)
+        labels = find_clusters(persons, people, response, settings, reporter)
+        sizes = check_sizes(labels, k)
         hidden = hide(persons, labels, settings, rng, reporter)
-    sizes = check_sizes(labels, k)
-    measured = measure(persons, hidden, settings) | {"smallest_cluster": int(sizes.min())}
-    released = _assemble(frame, schema, people, labels, hidden, rng)
+        order = rng.permutation(len(frame))
+        released = _assemble(frame, schema, people, labels, hidden, order)
+        measured = _measure(frame, released, schema, people, columns, settings, order)
     certificate = make_certificate(
         schema=schema,
-        settings=settings.describe(),
+        settings=settings,
         rows=len(frame),
         sizes=sizes,
         measured=measured,
+        smoothed=_smoothed(columns, settings),
         leaks_allowed=leaks,
+        look_like_identifiers=_find_identifiers(frame, schema),
         seeded=random_state is not None,
     )
-    return Release(released, certificate, schema)
+    return Release(_strip_metadata(released.to_native()), certificate, schema)
 
 
 class Anonymizer(BaseEstimator):
@@ -211,15 +225,8 @@ class Anonymizer(BaseEstimator):
 
     def fit_transform(self, X: Any, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> Any:
         """Return X with every row's quasi-identifiers re-assigned: the same kind of table, in the same order."""
-        settings = Settings(
-            self.k,
-            self.method,
-            self.recovery,
-            self.clustering,
-            self.response_weight,
-            self.loading,
-            self.release_values,
-        )
+        chosen = self.get_params(deep=False)
+        settings = Settings(**{field.name: chosen[field.name] for field in fields(Settings)})
         settings.check()
         frame, is_array = self._read_input(X)
         schema = read_schema(frame, quasi_identifiers=frame.columns, kinds=self.kinds)
@@ -231,10 +238,9 @@ class Anonymizer(BaseEstimator):
         response = _read_target(y, len(frame)) if settings.response_weight > 0 else np.empty((len(frame), 0))
         with Reporter(self.progress) as reporter:
             self.labels_ = find_clusters(columns, people, response, settings, reporter)
+            self.cluster_sizes_ = check_sizes(self.labels_, self.k)
             hidden = hide(columns, self.labels_, settings, make_generator(self.random_state), reporter)
-        self.cluster_sizes_ = check_sizes(self.labels_, self.k)
         self.n_clusters_ = len(self.cluster_sizes_)
-        measure(columns, hidden, settings)
         self.source_index_ = hidden.source
         self.sample_weight_ = hidden.weights(weights, self.labels_)
         series = [hidden.restore(frame[c.name], i, np.arange(len(frame))) for i, c in enumerate(columns)]
@@ -286,41 +292,80 @@ def _read_response(frame: nw.DataFrame[Any], schema: Schema, settings: Settings,
     if settings.response_weight == 0:
         return np.empty((people.number, 0))
     used = [c for c in schema.columns if c.role == "sensitive" and c.kind in ("numeric", "ordinal")]
+    if not used:
+        raise InputError("response_weight > 0 needs a numeric or ordinal sensitive column; set it to 0.")
     encoded = [encode(frame[column.name], column).numbers for column in used]
-    return np.column_stack([np.empty((people.number, 0)), *(people.average(y) for y in encoded if y is not None)])
+    return np.column_stack([people.average(y) for y in encoded if y is not None])
 
 
 def _read_target(y: ArrayLike | None, n: int) -> Floats:
     if y is None:
         raise InputError("response_weight > 0 needs y.")
-    response = np.asarray(y, dtype=np.float64).reshape(n, -1)
+    try:
+        response = np.asarray(y, dtype=np.float64).reshape(n, -1)
+    except ValueError:
+        raise InputError(f"y must be {n} numbers, or as many rows of numbers.") from None
     if np.isinf(response).any():
         raise InputError("y has infinite values.")
     return response
 
 
 def _assemble(
-    frame: nw.DataFrame[Any], schema: Schema, people: People, labels: Index, hidden: Hidden, rng: np.random.Generator
-) -> Any:
-    """Return the released table: shuffled, in the original order of columns, in the caller's kind of frame."""
-    shuffled = rng.permutation(len(frame))
-    persons = people.of_row[shuffled]
+    frame: nw.DataFrame[Any], schema: Schema, people: People, labels: Index, hidden: Hidden, order: Index
+) -> nw.DataFrame[Any]:
+    """Return the released rows in this order, columns in the table's."""
+    persons = people.of_row[order]
     released = schema.names("quasi_identifier", "sensitive", "kept", "weight")
-    table = nw.maybe_reset_index(frame.select(released)[shuffled])
-    for i, column in enumerate(schema.quasi_identifiers):
-        series = hidden.restore(frame[column.name][people.first], i, persons)
-        table = table.with_columns(nw.maybe_reset_index(series).alias(column.name))
+    table = nw.maybe_reset_index(frame.select(released)[order])
+    fresh = [
+        hidden.restore(frame[column.name][people.first], i, persons)
+        for i, column in enumerate(schema.quasi_identifiers)
+    ]
     name = schema.name("weight")
     if name is not None:
-        means = hidden.weights(people.weight, labels) if hidden.promote else None
-        series = restore(
-            frame[name][people.first],
-            hidden.source[persons],
-            None if means is None else means[persons],
-            promote=hidden.promote,
-        )
-        table = table.with_columns(nw.maybe_reset_index(series).alias(name))
-    return _strip_metadata(table.to_native())
+        means = hidden.weights(people.weight, labels) if hidden.averaged else None
+        weights = frame[name][people.first]
+        at = None if means is None else means[persons]
+        fresh.append(restore(weights, hidden.source[persons], at, promote=hidden.averaged))
+    return table.with_columns(*(nw.maybe_reset_index(series) for series in fresh))
+
+
+def _measure(
+    frame: nw.DataFrame[Any],
+    released: nw.DataFrame[Any],
+    schema: Schema,
+    people: People,
+    columns: list[EncodedColumn],
+    settings: Settings,
+    order: Index,
+) -> dict[str, Any]:
+    """Measure on the released table itself what it keeps of the joint distribution; refuse it if it should be all."""
+    coarse = _smoothed(columns, settings)
+    before, after = shared_cells(frame, released, [column.name for column in columns], coarse)
+    place = np.empty(len(order), dtype=np.int64)
+    place[order] = np.arange(len(order))
+    of_people = intersect(before[people.first], after[place[people.first]])
+    if settings.is_exact and not coarse and of_people != 1.0:
+        raise CheckError("The released table does not have the joint counts of the original; nothing is released.")
+    measured: dict[str, Any] = {"histogram_intersection": intersect(before, after)}
+    if schema.name("unit") is not None:
+        measured["histogram_intersection_of_people"] = of_people
+    weight = schema.name("weight")
+    if weight is not None:
+        old, new = (table[weight].to_numpy().astype(np.float64) for table in (frame, released))
+        measured["weighted_histogram_intersection"] = intersect(before, after, old, new)
+    measured["cells"] = "continuous columns in quantile bins" if coarse else "exact values"
+    return measured
+
+
+def _smoothed(columns: list[EncodedColumn], settings: Settings) -> list[str]:
+    return [c.name for c in columns if settings.release_values == "smoothed" and c.is_continuous]
+
+
+def _find_identifiers(frame: nw.DataFrame[Any], schema: Schema) -> list[str]:
+    """Return kept text columns that are different in nearly every row, as names are."""
+    texts = [name for name in schema.names("kept") if frame[name].dtype == nw.String]
+    return [name for name in texts if len(frame) > 1 and frame[name].n_unique() > 0.9 * len(frame)]
 
 
 def _strip_metadata(table: Any) -> Any:

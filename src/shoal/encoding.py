@@ -65,10 +65,18 @@ class Coordinate:
         return self.embedding[self.codes]
 
 
+def find_missing(series: nw.Series[Any]) -> NDArray[np.bool_]:
+    """Return where a column has no value: null, NA, NaT or NaN alike."""
+    missing = series.is_null().to_numpy().astype(bool)
+    if series.dtype.is_float():
+        missing = missing | series.is_nan().fill_null(value=True).to_numpy().astype(bool)
+    return missing
+
+
 def encode(series: nw.Series[Any], column: Column) -> EncodedColumn:
     """Encode a column that will be used as data, checking its values."""
     assert column.kind is not None
-    missing = series.is_null().to_numpy().astype(bool)
+    missing = find_missing(series)
     if column.levels is not None:
         codes = _codes_of_levels(series, missing, column.levels)
         numbers = codes.astype(np.float64)
@@ -77,7 +85,7 @@ def encode(series: nw.Series[Any], column: Column) -> EncodedColumn:
     else:
         values = _read_numbers(series, missing, column.kind)
         if values.dtype.kind == "f":
-            missing = missing | np.isnan(values)
+            missing = missing | np.isnan(values)  # texts and objects may say so too
             if np.isinf(values).any():
                 raise InputError(f"Column {series.name!r} has infinite values; make them missing or remove the rows.")
         _refuse_empty(series.name, missing)

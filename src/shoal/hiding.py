@@ -11,16 +11,15 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 
 from shoal import dither, recovery
-from shoal.clustering.kmember import KMemberClustering, check_sizes
+from shoal.clustering.kmember import KMemberClustering
 from shoal.dither.cells import draw_fractions
 from shoal.dither.gaussian import level_shares
-from shoal.encoding import Coordinate, EncodedColumn, bin_codes, joint_codes, make_coordinates, restore, standardise
+from shoal.encoding import Coordinate, EncodedColumn, make_coordinates, restore, standardise
 from shoal.errors import CheckError, InputError
 from shoal.people import People
 from shoal.progress import Reporter
 from shoal.recovery.smoothing import smooth_values
-from shoal.settings import EXACT, Settings
-from shoal.utility.fidelity import intersect
+from shoal.settings import Settings
 
 Floats = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -34,7 +33,7 @@ class Hidden:
     source: Index
     members: dict[int, Index]  # column -> rows to take the value from, where they differ from `source`
     numbers: dict[int, Floats]  # column -> fresh numbers
-    promote: bool = False
+    averaged: bool = False  # whether numbers are means, which integers cannot hold
 
     def restore(self, series: nw.Series[Any], column: int, order: Index) -> nw.Series[Any]:
         """Return the column as released, at the persons of `order`."""
@@ -43,14 +42,14 @@ class Hidden:
             series,
             self.members.get(column, self.source)[order],
             None if numbers is None else numbers[order],
-            promote=self.promote,
+            promote=self.averaged,
         )
 
     def weights(self, weights: Floats | None, labels: Index) -> Floats | None:
         """Return the survey weights as released: with their row, or the cluster's mean where rows are averaged."""
         if weights is None:
             return None
-        return dither.cluster_means(weights, labels)[labels] if self.promote else weights[self.source]
+        return dither.cluster_means(weights, labels)[labels] if self.averaged else weights[self.source]
 
 
 def find_clusters(
@@ -72,9 +71,7 @@ def find_clusters(
         raise InputError(f"clustering gave labels of shape {labels.shape} for {len(points)} records.")
     if (labels < 0).any():
         raise CheckError("The clustering left records without a cluster (label -1); nothing is released.")
-    labels = np.unique(labels, return_inverse=True)[1].astype(np.int64)
-    check_sizes(labels, settings.k)
-    return labels
+    return np.unique(labels, return_inverse=True)[1].astype(np.int64)
 
 
 def hide(
@@ -89,6 +86,8 @@ def hide(
         source = dither.draw_members(labels, rng)
     else:
         source = _dither_and_recover(make_coordinates(persons), labels, settings, rng, reporter)
+    if settings.is_exact and (np.bincount(source, minlength=len(source)) != 1).any():
+        raise CheckError("The rows handed out are not a permutation of the original rows; nothing is released.")
     numbers = {}
     if settings.release_values == "smoothed":
         for i, column in enumerate(persons):
@@ -107,7 +106,7 @@ def _centroid(persons: list[EncodedColumn], labels: Index) -> Hidden:
         members[i] = dither.nearest_members(column.numbers, labels)[labels]
         if column.kind == "numeric" and column.holds_numbers:
             numbers[i] = dither.cluster_means(column.numbers, labels)[labels]
-    return Hidden(np.arange(len(labels)), members, numbers, promote=True)
+    return Hidden(np.arange(len(labels)), members, numbers, averaged=True)
 
 
 def _dither_and_recover(
@@ -170,43 +169,4 @@ def _recover_by_cdf(
     mixture = recovery.MixtureRosenblatt(gaussian.means, gaussian.covariances, gaussian.sizes, cells=shares)
     empirical = recovery.EmpiricalRosenblatt().fit(target)
     wanted = empirical.inverse_index(mixture.transform(given))
-    groups = np.unique(target, axis=0, return_inverse=True)[1].ravel()
-    return dither.draw_members(groups, rng, wanted)
-
-
-def measure(persons: list[EncodedColumn], hidden: Hidden, settings: Settings) -> dict[str, Any]:
-    """Return the histogram intersection of original and release, having checked what must be exact."""
-    if settings.way in EXACT and (np.bincount(hidden.source, minlength=len(hidden.source)) != 1).any():
-        raise CheckError("The released rows are not a permutation of the original rows; nothing is released.")
-    before, after = [], []
-    for i, column in enumerate(persons):
-        rows = hidden.members.get(i, hidden.source)
-        codes, received = column.codes, column.codes[rows]
-        if i in hidden.numbers and column.numbers is not None:
-            if settings.release_values == "smoothed" and column.is_continuous and settings.method != "centroid":
-                codes, received = _bin_alike(column, hidden.numbers[i])
-            else:
-                both = np.concatenate([column.numbers, hidden.numbers[i]])
-                codes, received = np.split(np.unique(both, return_inverse=True)[1], 2)
-        before.append(codes)
-        after.append(received)
-    cells = joint_codes([np.concatenate(pair) for pair in zip(before, after, strict=True)])
-    kept = intersect(*np.split(cells, 2))
-    binned = settings.release_values == "smoothed" and any(column.is_continuous for column in persons)
-    return {
-        "histogram_intersection": kept,
-        "cells": "continuous columns in quantile bins" if binned else "exact values",
-    }
-
-
-def _bin_alike(column: EncodedColumn, numbers: Floats) -> tuple[Index, Index]:
-    """Return quantile bins of a column and of fresh numbers for it, by the column's own values."""
-    assert column.numbers is not None
-    known = ~column.missing
-    values, first = np.unique(column.numbers[known], return_index=True)
-    bin_of = np.append(bin_codes(column.codes, 20)[known][first], 20)
-    nearest = np.searchsorted((values[1:] + values[:-1]) / 2, numbers)
-    return (
-        np.where(known, bin_codes(column.codes, 20), 20),
-        np.where(np.isnan(numbers), 20, bin_of[np.minimum(nearest, len(values) - 1)]),
-    )
+    return dither.draw_members(empirical.row_index_, rng, wanted)

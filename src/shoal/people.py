@@ -9,7 +9,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.encoding import EncodedColumn
+from shoal.encoding import EncodedColumn, find_missing
 from shoal.errors import InputError
 from shoal.schema import Schema
 
@@ -64,8 +64,9 @@ def find_people(frame: nw.DataFrame[Any], schema: Schema, columns: list[EncodedC
             known = frame[name].drop_nulls()
             if known.n_unique() < len(known):
                 raise InputError(
-                    f"Identifier {name!r} has repeated values. If a person has several rows, name the person's column: "
-                    f"unit={name!r}. If every row is a different person, say so with a unit that never repeats."
+                    f"Identifier {name!r} has repeated values. If a person has several rows, say which column tells "
+                    f"people apart, such as unit={name!r}. If every row is another person, name a column that never "
+                    "repeats as unit, or leave this one out of the table."
                 )
         return People.one_row_each(len(frame), weight)
     _refuse_missing(frame[unit], f"unit={unit!r}")
@@ -95,7 +96,7 @@ def read_weight(values: NDArray[Any], n: int, what: str) -> Floats:
 
 
 def _refuse_missing(series: nw.Series[Any], what: str) -> None:
-    if series.is_null().any():
+    if find_missing(series).any():
         raise InputError(f"{what} has missing values; every row needs one.")
 
 

@@ -6,8 +6,8 @@ dtypes, shown, and can be overridden.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import narwhals.stable.v2 as nw
@@ -34,10 +34,6 @@ class Schema:
     """The columns of a table, in the table's order."""
 
     columns: tuple[Column, ...]
-    by_name: dict[str, Column] = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "by_name", {column.name: column for column in self.columns})
 
     def names(self, *roles: Role) -> list[str]:
         """Return the names of the columns in any of these roles."""
@@ -105,7 +101,7 @@ def _collect_roles(
         ("sensitive", "sensitive", sensitive),
         ("weight", "weight", [] if weight is None else [weight]),
         ("unit", "unit", [] if unit is None else [unit]),
-        ("identifier", "identifiers", [name for name in identifiers if name != unit]),
+        ("identifier", "identifiers", identifiers),
     ]
     roles: dict[str, Role] = {}
     for role, argument, names in given:
@@ -113,9 +109,13 @@ def _collect_roles(
             raise InputError(
                 f"{argument} must be a list of column names, but it is the text {names!r}; write [{names!r}]."
             )
-        for name in names:
+        if names is not None and not isinstance(names, Iterable):
+            raise InputError(f"{argument} must be a list of column names, but it is a {type(names).__name__}.")
+        for name in () if names is None else names:
             if name not in frame.columns:
                 raise InputError(f"{argument} names {name!r}, which is not a column{suggest(name, frame.columns)}")
+            if role == "identifier" and name == unit:
+                continue  # the person's column is an identifier anyway
             if name in roles:
                 twice = "twice" if roles[name] == role else f"as {roles[name]} and as {role}"
                 raise InputError(f"Column {name!r} is given {twice}; a column has one role.")

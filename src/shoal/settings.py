@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,6 @@ from shoal.errors import InputError, suggest
 
 METHODS = ("centroid", "resample", "permute", "gaussian")
 RECOVERIES = ("transport", "rank", "cdf")
-EXACT = ("permute", "rank", "transport")  # the original rows, each handed out once
 
 
 @dataclass(frozen=True)
@@ -44,14 +44,12 @@ class Settings:
             )
         if not isinstance(self.clustering, str) and not hasattr(self.clustering, "fit"):
             raise InputError("clustering must be the name of an algorithm or an estimator with fit and labels_.")
-        for name, value, fine in (
-            ("response_weight", self.response_weight, self.response_weight >= 0),
-            ("loading", self.loading, self.loading > 0),
-        ):
-            if not (np.isfinite(value) and fine):
-                raise InputError(
-                    f"{name}={value!r} must be a {'positive' if name == 'loading' else 'non-negative'} number."
-                )
+        if self.release_values == "smoothed" and self.method == "centroid":
+            raise InputError("release_values='smoothed' does not go with method='centroid', which releases means.")
+        for name, sign in (("response_weight", "non-negative"), ("loading", "positive")):
+            value = getattr(self, name)
+            if not isinstance(value, Real) or not 0 <= float(value) < np.inf or (value == 0 and sign == "positive"):
+                raise InputError(f"{name}={value!r} must be a {sign} number.")
 
     def check_columns(self, columns: list[EncodedColumn]) -> None:
         """Refuse to smooth columns that cannot hold fresh numbers."""
@@ -72,6 +70,11 @@ class Settings:
     def way(self) -> str:
         """The recovery in use, or the method where there is none."""
         return (self.recovery or "transport") if self.method == "gaussian" else self.method
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether every original row is handed out exactly once."""
+        return self.way in ("permute", "rank", "transport")
 
     def describe(self) -> dict[str, Any]:
         """Return the settings for the certificate."""

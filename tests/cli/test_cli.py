@@ -3,6 +3,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -46,13 +47,13 @@ def names(folder):
 
 def test_a_release_from_the_shell(folder, capsys):
     assert run("people.csv", "-o", "release.csv", *ROLES, "-k", "8") == 0
-    assert names(folder) == ["people.csv", "release.certificate.json", "release.csv"]
+    assert names(folder) == ["people.csv", "release.csv", "release.csv.certificate.json"]
     before, after = pl.read_csv("people.csv", infer_schema=False), pl.read_csv("release.csv", infer_schema=False)
     assert after.columns == ["age", "sex", "zip", "cost"]
     qi = ["age", "sex", "zip"]
     assert after.select(qi).sort(qi).equals(before.select(qi).sort(qi))
     assert sorted(after["cost"]) == sorted(before["cost"])
-    certificate = json.loads((folder / "release.certificate.json").read_text())
+    certificate = json.loads((folder / "release.csv.certificate.json").read_text())
     assert certificate["k"] == 8
     assert certificate["columns"]["quasi_identifiers"][2] == {"name": "zip", "kind": "nominal"}
     shown = capsys.readouterr()
@@ -88,11 +89,12 @@ def test_pipes(folder):
 
 def test_a_configuration_file_and_the_command_line_wins(folder):
     (folder / "shoal.toml").write_text(
-        'quasi_identifiers = ["age", "sex", "zip"]\nsensitive = ["cost"]\nidentifiers = ["name"]\nk = 4\n'
-        'method = "permute"\noutput = "from_config.csv"\n[kinds]\nzip = ["010", "011", "012", "013"]\n'
+        'qi = ["age", "sex", "zip"]\nsensitive = ["cost"]\nidentifiers = ["name"]\nk = 4\n'
+        'method = "permute"\noutput = "from_config.csv"\nrelease-values = "observed"\n'
+        '[kind]\nzip = ["010", "011", "012", "013"]\n'
     )
     assert run("people.csv", "--config", "shoal.toml", "-k", "6", "--kind", "age=nominal") == 0
-    certificate = json.loads((folder / "from_config.certificate.json").read_text())
+    certificate = json.loads((folder / "from_config.csv.certificate.json").read_text())
     assert (certificate["k"], certificate["method"]) == (6, "permute")
     kinds = {c["name"]: c["kind"] for c in certificate["columns"]["quasi_identifiers"]}
     assert kinds == {"age": "nominal", "sex": "nominal", "zip": "ordinal"}
@@ -104,12 +106,12 @@ def test_a_configuration_file_and_the_command_line_wins(folder):
         (["people.csv", "-o", "r.csv", *ROLES, "-k", "1"], 2, "k=1 must be a whole number of at least 2"),
         (["people.csv", "-o", "r.csv", *ROLES, "-k", "81"], 2, "k=81 needs at least 81 rows"),
         (["people.csv", "-o", "r.csv", "--qi", "agee"], 2, "did you mean 'age'"),
-        (["people.csv", "-o", "r.csv", "--qi", "age"], 2, "No role was given for columns 'name', 'sex'"),
+        (["people.csv", "-o", "r.csv", "--qi", "age"], 2, "others drop to leave them out"),
         (["people.csv", "-o", "r.csv", "--qi", "age,age", "--others", "drop"], 2, "'age' is given twice"),
         (["people.csv", "-o", "r.csv"], 2, "--qi age,sex,zip"),
         (["people.csv", *ROLES], 2, "Say where to write"),
         (["people.csv", "-o", "r.csv", *ROLES, "--kind", "zip"], 2, "must be column=kind"),
-        (["people.csv", "-o", "r.csv", *ROLES, "--method", "magic"], 2, "method='magic' is not known"),
+        (["people.csv", "-o", "r.csv", *ROLES, "--method", "magic"], 2, "--method magic is not known"),
         (["people.csv", "-o", "r.xyz", *ROLES], 2, "'.xyz', which is not known"),
         (["people.csv", "-o", "people.csv", *ROLES], 4, "nothing may be overwritten"),
         (["people.csv", "-o", "r.csv", *ROLES, "--certificate", "people.csv"], 4, "nothing may be overwritten"),
@@ -137,7 +139,13 @@ def test_bad_configurations(folder, capsys):
     for text, expected in (
         ("qusi_identifiers = []", "did you mean 'quasi_identifiers'"),
         ("k = ", "not valid TOML"),
-        ('sensitive = "cost"', "must be a list of column names"),
+        ('sensitive = "cost"', "sensitive in the configuration must be a list of column names"),
+        ('k = "five"', "k in the configuration must be a number"),
+        ("k = true", "k in the configuration must be a number"),
+        ("kinds = 3", "kinds in the configuration must be a table"),
+        ('loading = "a"', "loading in the configuration must be a number"),
+        ("certificate = 5", "certificate in the configuration must be a text"),
+        ('escape-formulas = "no"', "must be true or false"),
     ):
         (folder / "shoal.toml").write_text(text)
         assert run("people.csv", "-o", "r.csv", "--config", "shoal.toml") == 2
@@ -159,7 +167,8 @@ def test_an_unforeseen_error_shows_neither_traceback_nor_values(folder, capsys, 
     monkeypatch.setattr("shoal.cli.run.anonymize", explode)
     assert run("people.csv", "-o", "r.csv", *ROLES) == 70
     shown = capsys.readouterr().err
-    assert shown == "shoal: internal error (RuntimeError at test_cli.py:" + shown.split("test_cli.py:")[1]
+    where = r"shoal: internal error \(RuntimeError at test_cli.py:\d+\); nothing was written. Please report it.\n"
+    assert re.fullmatch(where, shown)
     assert CANARY not in shown
     assert names(folder) == ["people.csv"]
 
@@ -180,12 +189,56 @@ def test_an_interruption_in_the_middle_leaves_nothing_behind(folder, stop):
     assert names(folder) == before
 
 
+def test_a_column_name_that_looks_like_markup(folder, capsys):
+    pl.read_csv("people.csv").rename({"age": "[/bold]age", "cost": "[red]cost"}).write_csv("odd.csv")
+    roles = ["--qi", "[/bold]age,sex,zip", "--sensitive", "[red]cost", "--identifiers", "name"]
+    assert run("odd.csv", "-o", "r.csv", *roles) == 0
+    shown = capsys.readouterr().out
+    assert "[/bold]age" in shown
+    assert "[red]cost" in shown
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+def test_a_full_or_closed_standard_output(folder):
+    command = [sys.executable, "-m", "shoal", "anonymize", "people.csv", *ROLES]
+    with open("/dev/full", "w") as full:
+        shown = subprocess.run([*command, "-o", "r.csv"], stdout=full, stderr=subprocess.PIPE, text=True)
+        assert shown.returncode == 0
+        assert "the release was written, but its summary could not be shown" in shown.stderr
+        assert (folder / "r.csv").exists()
+        before = names(folder)
+        shown = subprocess.run(
+            [*command, "-o", "-", "--certificate", "c.json"], stdout=full, stderr=subprocess.PIPE, text=True
+        )
+        assert shown.returncode == 4
+        assert "Cannot write 'standard output': the disk is full. Nothing was written." in shown.stderr
+        assert names(folder) == before
+    read, write = os.pipe()
+    os.close(read)
+    shown = subprocess.run([*command, "-o", "-"], stdout=write, stderr=subprocess.PIPE, text=True)
+    os.close(write)
+    assert shown.returncode == 4
+    assert shown.stderr.startswith("shoal: Cannot write 'standard output': Broken pipe.")
+
+
+def test_errors_speak_of_options_not_of_python(folder, capsys):
+    run("people.csv", "-o", "r.csv", "--qi", "age,sex,zip", "--identifiers", "name")
+    assert "Name them in --qi, --sensitive or --identifiers, or say --others drop" in capsys.readouterr().err
+    run("people.csv", "-o", "r.csv", *ROLES, "--kind", "sex=ordinal")
+    assert "--kind 'sex=first<second'" in capsys.readouterr().err
+    run("people.csv", "-o", "r.csv", *ROLES, "--method", "permute", "--recovery", "rank")
+    assert "--recovery rank goes with --method gaussian only" in capsys.readouterr().err
+    run("people.csv", "-o", "r.csv", *ROLES, "--loading", "0")
+    assert "--loading 0.0 must be a positive number" in capsys.readouterr().err
+
+
 def test_demo_is_idempotent(folder, capsys):
     for _ in range(2):
         assert main(["demo", "--rows", "600", "--out", "out/demo"]) == 0
         assert names(folder / "out" / "demo") == ["certificate.json", "release.csv"]
     shown = capsys.readouterr().out
-    assert "what was kept" in shown
+    assert "what is kept" in shown
+    assert "what is risked" in shown
     assert "not covered" in shown
     assert main(["demo", "--rows", "600", "--out", "people.csv"]) == 4
     assert main(["demo", "--rows", "5", "--out", "d"]) == 2

@@ -48,8 +48,10 @@ def test_figures_written_down_hold_without_the_survey(cohort):
 
 def test_nobody_of_the_survey_is_in_it(cohort, meps):
     """Exact weights are fingerprints in the survey; the cohort must hold none beyond chance to the cent."""
-    real = set(np.round(meps["wtdper"].to_numpy(), 2).tolist())
-    assert np.isin(cohort["weight"].to_numpy(), list(real)).mean() < 0.05
+    real = np.round(meps["wtdper"].to_numpy(), 2)
+    shared = np.isin(cohort["weight"].to_numpy(), real).mean()
+    by_chance = np.isin(cohort["weight"].to_numpy() + 0.37, real).mean()  # the same weights, moved off by cents
+    assert shared < by_chance + 0.003
 
 
 def test_reproducible_and_checked():

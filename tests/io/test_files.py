@@ -86,12 +86,13 @@ def test_types_are_inferred_from_all_rows(tmp_path):
     ("name", "data", "text"),
     [
         ("t.csv", b"", "is empty"),
-        ("t.csv", b"a,b\n", "has no rows"),
+        ("t.csv", b"a,b\n", "a header but no rows"),
         ("t.csv", b"a,a\n1,2\n", "empty or repeated names"),
         ("t.csv", b"a,\n1,2\n", "empty or repeated names"),
         ("t.csv", b"a,b\nSECRET,2,3\n", "do not all fit the header"),
         ("t.csv", b"a,b\n1,2\nSECRET", "CSV row 3 has 1 cells, but the header has 2"),
-        ("t.csv", b"a,b\nSECRET\n", "as csv"),
+        ("t.csv", b"a,b\nSECRET\n", "CSV row 2 has 1 cells"),
+        ("t.csv", b"a;b\nSECRET;1\n", "are its columns separated by ';'"),
         ("t.csv", b"a\n\xff\xfeSECRET\n", "not UTF-8"),
         ("t.parquet", b"PAR1SECRET", "not a complete parquet file"),
         ("t.arrow", b"ARROW1SECRET", "not a complete arrow file"),
@@ -161,20 +162,40 @@ def test_a_failure_while_writing_leaves_nothing_behind(tmp_path, table, monkeypa
 
 
 @pytest.mark.parametrize("which", [1, 2])
-def test_both_files_or_none(tmp_path, table, monkeypatch, which):
+@pytest.mark.parametrize("error", [KeyboardInterrupt, PermissionError])
+@pytest.mark.parametrize("links", [True, False])
+def test_both_files_or_none_and_an_earlier_release_survives(tmp_path, table, monkeypatch, which, error, links):
     calls = []
     real = os.replace
 
     def fail(source, target):
         calls.append(target)
         if len(calls) == which:
-            raise KeyboardInterrupt
+            raise error
         real(source, target)
 
-    monkeypatch.setattr(os, "replace", fail)
-    with pytest.raises(KeyboardInterrupt):
-        write_release(table, {}, tmp_path / "t.csv")
-    assert list(tmp_path.iterdir()) == []
+    def no_links(source, target):
+        raise OSError(errno.EPERM, "no hard links here")
+
+    expected = KeyboardInterrupt if error is KeyboardInterrupt else FileError
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", fail)
+        with pytest.raises(expected):
+            write_release(table, {}, tmp_path / "t.csv")
+        assert list(tmp_path.iterdir()) == []
+    if not links:
+        monkeypatch.setattr(os, "link", no_links)
+    write_release(table, {"first": True}, tmp_path / "t.csv")
+    first = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    calls.clear()
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", fail)
+        with pytest.raises(expected):
+            write_release(table.head(1), {"second": True}, tmp_path / "t.csv")
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == first
+    write_release(table.head(1), {"second": True}, tmp_path / "t.csv")
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(first)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} != first
 
 
 def test_a_really_full_disk(tmp_path):

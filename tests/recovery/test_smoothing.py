@@ -37,6 +37,8 @@ def test_the_largest_value_neither_appears_nor_bounds(rng):
     values = np.append(rng.uniform(0, 1, 1000), 1000.0)
     tops = [smoothed(values, 10, seed).max() for seed in range(200)]
     assert max(tops) < 1000
+    further = np.append(values[:-1], 1e6)  # how far out the largest is shows only through the mean of ten
+    assert np.quantile(tops, 0.5) < 300 < np.quantile([smoothed(further, 10, seed).max() for seed in range(200)], 0.5)
     means = [smoothed(values, 10, seed).mean() for seed in range(200)]
     assert np.mean(means) == pytest.approx(values.mean(), rel=0.1)  # yet the tail is not cut off
 

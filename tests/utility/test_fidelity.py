@@ -31,8 +31,22 @@ def test_joint_not_marginal(rng):
     assert histogram_intersection(a, b) == 0.0
 
 
+def test_tables_of_different_kinds_and_dtypes():
+    a = pl.DataFrame({"x": [1, 2, 2, None], "t": ["a", "b", "b", None]})
+    b = pd.DataFrame({"x": [1.0, 2.0, 2.5, np.nan], "t": ["a", "b", "b", None]})
+    assert histogram_intersection(a, b) == pytest.approx(0.75)
+    arrow = a.to_arrow()
+    assert histogram_intersection(arrow, a) == 1.0
+
+
+def test_weights_are_checked():
+    for weight in ([1.0], [-1.0, 2.0], [np.nan, 1.0], [0.0, 0.0]):
+        with pytest.raises(InputError, match="weight_a must be 2 numbers"):
+            histogram_intersection([[1], [2]], [[1]], weight_a=weight)
+
+
 def test_errors():
-    with pytest.raises(InputError, match="same number of columns"):
+    with pytest.raises(InputError, match="equally many columns"):
         histogram_intersection([[1, 2]], [[1]])
     with pytest.raises(InputError, match="same columns"):
         histogram_intersection(pl.DataFrame({"x": [1]}), pl.DataFrame({"y": [1]}))

@@ -12,6 +12,7 @@ import click
 import typer
 
 from shoal.cli.config import merge_options, read_config
+from shoal.cli.wording import in_shell_words
 from shoal.errors import CheckError, FileError, InputError, LeakError, ShoalError
 
 _CODES: list[tuple[type[ShoalError], int]] = [(CheckError, 3), (LeakError, 3), (FileError, 4), (InputError, 2)]
@@ -37,15 +38,13 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         result = app(args=arguments, standalone_mode=False)
     except ShoalError as error:
-        return _fail(str(error), next(code for kind, code in _CODES if isinstance(error, kind)))
+        return _fail(in_shell_words(str(error)), next(code for kind, code in _CODES if isinstance(error, kind)))
     except click.exceptions.NoArgsIsHelpError:
         return 0
     except click.ClickException as error:
         return _fail(error.format_message(), 2)
     except (KeyboardInterrupt, click.Abort):
         return _fail("interrupted; nothing was written.", _INTERRUPTED)
-    except BrokenPipeError:
-        return _fail("nobody reads the output any more.", 4)
     except Exception as error:  # noqa: BLE001, the last line of defence: a traceback could show somebody's values
         where = _place_of(error)
         return _fail(
@@ -103,7 +102,7 @@ def anonymize(
     others: Annotated[str | None, typer.Option(help="What to do with the remaining columns: drop or keep.")] = None,
     kind: Annotated[
         list[str] | None,
-        typer.Option(help="Override a kind: zip=nominal, or levels in order: edu=none<school. Repeatable."),
+        typer.Option(help="Override a kind: zip=nominal, or levels in order, quoted: 'edu=none<school'. Repeatable."),
     ] = None,
     k: Annotated[int | None, typer.Option("-k", help="Nobody is picked out above 1/k. Default: 10.")] = None,
     method: Annotated[
@@ -124,7 +123,8 @@ def anonymize(
         str | None, typer.Option(help="Released columns that may give a quasi-identifier away.")
     ] = None,
     certificate: Annotated[
-        str | None, typer.Option(help="Where to write the certificate. Default: beside the output, .certificate.json.")
+        str | None,
+        typer.Option(help="Where to write the certificate. Default: the output with .certificate.json added."),
     ] = None,
     input_format: Annotated[str | None, typer.Option(help="csv, parquet or arrow. Default: by the ending.")] = None,
     output_format: Annotated[str | None, typer.Option(help="csv, parquet or arrow. Default: by the ending.")] = None,
@@ -136,7 +136,8 @@ def anonymize(
         ),
     ] = None,
     config: Annotated[
-        str | None, typer.Option(help="A TOML file with any of these options; the command line wins.")
+        str | None,
+        typer.Option(help="A TOML file with options about the release, named as here; the command line wins."),
     ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors.")] = False,
 ) -> None:

@@ -9,36 +9,47 @@ from typing import Any
 
 from shoal.errors import FileError, InputError, suggest
 
+_ALIASES = {"qi": "quasi_identifiers", "kind": "kinds"}
 _LISTS = ("quasi_identifiers", "sensitive", "identifiers", "allow_leaks")
-_DEFAULTS: dict[str, Any] = {"escape_formulas": True}
+_TYPES: dict[str, tuple[type, ...]] = {
+    **dict.fromkeys(_LISTS, (list,)),
+    "k": (int,),
+    "response_weight": (int, float),
+    "loading": (int, float),
+    "escape_formulas": (bool,),
+    "kinds": (dict,),
+}
+_WORDS = {list: "a list of column names", dict: "a table", bool: "true or false", int: "a number", str: "a text"}
 
 
 def read_config(path: str) -> dict[str, Any]:
-    """Return the options in a TOML file."""
+    """Return the options in a TOML file, by the names that `shoal.anonymize` uses."""
     try:
-        return tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        found = tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
         raise FileError(f"Cannot read {path!r}: {error.strerror or type(error).__name__}.") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"{path!r} is not valid TOML: {error}.") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError):
+        raise InputError(f"{path!r} is not valid TOML.") from None
+    named = {name.replace("-", "_"): value for name, value in found.items()}
+    return {_ALIASES.get(name, name): value for name, value in named.items()}
 
 
 def merge_options(given: Mapping[str, Any], config: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options that were set, the command line before the file; lists split, kinds parsed."""
-    known = ["kinds" if name == "kind" else name for name in given]
-    for name in config:
+    known = [_ALIASES.get(name, name) for name in given]
+    for name, value in config.items():
         if name not in known:
             raise InputError(f"The configuration has {name!r}, which is not an option{suggest(name, known)}")
+        types = _TYPES.get(name, (str,))
+        if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
+            raise InputError(f"{name} in the configuration must be {_WORDS[types[0]]}.")
     options = {name: value for name, value in given.items() if value is not None}
     options["kinds"] = _parse_kinds(options.pop("kind", None) or [])
     for name in _LISTS:
-        if isinstance(options.get(name), str):
+        if name in options:
             options[name] = [part.strip() for part in options[name].split(",") if part.strip()]
-    merged = _DEFAULTS | dict(config) | options
-    merged["kinds"] = dict(config.get("kinds", {})) | options["kinds"]
-    for name in _LISTS:
-        if not isinstance(merged.get(name, []), list):
-            raise InputError(f"{name} in the configuration must be a list of column names.")
+    merged = {"escape_formulas": True, **config, **options}
+    merged["kinds"] = {**config.get("kinds", {}), **options["kinds"]}
     return merged
 
 

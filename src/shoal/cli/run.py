@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +13,14 @@ import numpy as np
 import polars as pl
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from shoal.anonymizer import anonymize
 from shoal.compilation import quiet as keep_quiet
 from shoal.datasets import load_cohort
 from shoal.errors import FileError, InputError
-from shoal.io import find_format, read_table, refuse_output, write_release
+from shoal.io import certificate_path_of, find_format, read_table, refuse_output, write_release
+from shoal.io.reading import STANDARD
 from shoal.release import Release
 
 
@@ -24,9 +29,7 @@ def run_anonymize(source: str, options: dict[str, Any], *, quiet: bool) -> None:
     output = options.pop("output", None)
     if output is None:
         raise InputError("Say where to write the release: -o release.csv, or -o - for standard output.")
-    certificate = options.pop("certificate", None)
-    if certificate is None and output != "-":
-        certificate = str(Path(output).with_suffix(".certificate.json"))
+    certificate = options.pop("certificate", None) or certificate_path_of(output)
     formats = options.pop("input_format", None), options.pop("output_format", None)
     escape = options.pop("escape_formulas")
     find_format(output, formats[1])
@@ -36,14 +39,13 @@ def run_anonymize(source: str, options: dict[str, Any], *, quiet: bool) -> None:
     with keep_quiet() if quiet else contextlib.nullcontext():
         release = anonymize(read_table(source, formats[0]), progress=False if quiet else None, **options)
     written = write_release(
-        release.table, release.certificate, output, certificate, given=formats[1], escape_formulas=escape
+        release.table, release.certificate, output, certificate, fmt=formats[1], escape_formulas=escape
     )
     if not quiet:
-        _show(release, Console(stderr=output == "-"))
-        if output != "-":
-            Console().print(
-                f"Wrote {output} and {certificate} (SHA-256 {written['file']['sha256'][:12]}...).", soft_wrap=True
-            )
+        with _whatever_happens_to_the_screen():
+            console = Console(stderr=output == STANDARD)
+            _show(release, console)
+            _say_what_was_written(output, certificate, written, console)
 
 
 def run_demo(out: str, rows: int, k: int, *, quiet: bool) -> None:
@@ -64,16 +66,36 @@ def run_demo(out: str, rows: int, k: int, *, quiet: bool) -> None:
             k=k,
             progress=False if quiet else None,
         )
-    written = write_release(release.table, release.certificate, folder / "release.csv", folder / "certificate.json")
+    output, certificate = str(folder / "release.csv"), str(folder / "certificate.json")
+    written = write_release(release.table, release.certificate, output, certificate)
     if not quiet:
-        console = Console()
-        _show(release, console)
-        _compare(cohort, release.table, console)
-        console.print(
-            f"Wrote {folder / 'release.csv'} and {folder / 'certificate.json'} "
-            f"(SHA-256 {written['file']['sha256'][:12]}...).",
-            soft_wrap=True,
-        )
+        with _whatever_happens_to_the_screen():
+            console = Console()
+            _show(release, console)
+            _show_risk(cohort, release, console)
+            _compare(cohort, release.table, console)
+            _say_what_was_written(output, certificate, written, console)
+
+
+@contextlib.contextmanager
+def _whatever_happens_to_the_screen() -> Iterator[None]:
+    """Go on when nothing can be shown: by now the files are written, and the exit code must say so."""
+    try:
+        yield
+        sys.stdout.flush()
+    except OSError:
+        sys.stderr.write("shoal: the release was written, but its summary could not be shown.\n")
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, Python flushes it once more at the end
+
+
+def _say_what_was_written(output: str, certificate: str | None, written: dict[str, Any], console: Console) -> None:
+    digest = f"(SHA-256 {written['file']['sha256'][:12]}...)"
+    if certificate is None:
+        text = f"Wrote the release {digest} without a certificate; --certificate FILE writes one."
+    else:
+        where = certificate if output == STANDARD else f"{output} and {certificate}"
+        text = f"Wrote {where} {digest}."
+    console.print(Text(text), soft_wrap=True)
 
 
 def _show(release: Release, console: Console) -> None:
@@ -81,21 +103,35 @@ def _show(release: Release, console: Console) -> None:
     facts = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
     facts.add_column(style="bold", no_wrap=True)
     facts.add_column()
-    for line in str(release).splitlines():
-        facts.add_row(line[:13].strip(), line[13:].strip())
+    for name, text in release.summary():
+        facts.add_row(name, Text(text))
     console.print(facts)
     columns = Table("column", "role", "kind", box=None, padding=(0, 2, 0, 0))
     for column in release.schema.columns:
         if column.role not in ("identifier", "unit", "dropped"):
-            columns.add_row(column.name, column.role.replace("_", "-"), column.kind or "")
+            columns.add_row(Text(column.name), column.role.replace("_", "-"), column.kind or "")
     console.print()
     console.print(columns)
+
+
+def _show_risk(cohort: pl.DataFrame, release: Release, console: Console) -> None:
+    """Print what an attacker who knows everybody's quasi-identifiers can do, before and after."""
+    names = [column.name for column in release.schema.quasi_identifiers]
+    alone = (cohort.group_by(names).len()["len"] == 1).sum()
+    certain = f"{alone:,} of {len(cohort):,}"
+    rows = Table("what is risked", "original", "release", box=None, padding=(0, 2, 0, 0))
+    rows.columns[1].justify = rows.columns[2].justify = "right"
+    rows.add_row("highest chance to pick out a record", "1.00" if alone else "", f"{release.certificate['bound']:.2f}")
+    rows.add_row("people picked out with certainty", certain, "0")
+    rows.add_row("people whose presence shows: alone in their combination", certain, certain)
+    console.print()
+    console.print(rows)
 
 
 def _compare(cohort: pl.DataFrame, released: pl.DataFrame, console: Console) -> None:
     """Print original and release side by side, with a model trained on each and tested on people of neither."""
     fresh = load_cohort(len(cohort), random_state=1)
-    rows = Table("what was kept", "original", "release", box=None, padding=(0, 2, 0, 0))
+    rows = Table("what is kept", "original", "release", box=None, padding=(0, 2, 0, 0))
     rows.columns[1].justify = rows.columns[2].justify = "right"
     for name, of in (
         ("mean age", lambda t: f"{t['age'].mean():.2f}"),

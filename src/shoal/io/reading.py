@@ -35,12 +35,12 @@ _DATE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
 _DATETIME = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]+)?$"
 
 
-def find_format(path: str, given: str | None = None) -> Format:
+def find_format(path: str, fmt: str | None = None) -> Format:
     """Return the format of a file: the one given, or by its ending; CSV for standard input and output."""
-    if given is not None:
-        known = next((name for name in FORMATS if name == given), None)
+    if fmt is not None:
+        known = next((name for name in FORMATS if name == fmt), None)
         if known is None:
-            raise InputError(f"Format {given!r} is not known; choose from {', '.join(FORMATS)}.")
+            raise InputError(f"Format {fmt!r} is not known; choose from {', '.join(FORMATS)}.")
         return known
     if path == STANDARD:
         return "csv"
@@ -53,14 +53,14 @@ def find_format(path: str, given: str | None = None) -> Format:
     return _ENDINGS[ending]
 
 
-def read_table(path: str, given: str | None = None) -> pl.DataFrame:
+def read_table(path: str, fmt: str | None = None) -> pl.DataFrame:
     """Read a table from a file, or from standard input if path is "-".
 
     CSV types are inferred from all rows: whole numbers, decimal numbers, true/false, ISO dates and times; everything
     else, codes with leading zeros or of more digits than a number can hold among it, stays text. An empty cell is
     missing.
     """
-    fmt = find_format(path, given)
+    form = find_format(path, fmt)
     try:
         data = sys.stdin.buffer.read() if path == STANDARD else Path(path).read_bytes()
     except OSError as error:
@@ -68,21 +68,15 @@ def read_table(path: str, given: str | None = None) -> pl.DataFrame:
     if not data:
         raise FileError(f"{path!r} is empty.")
     try:
-        return _read_csv(data) if fmt == "csv" else _read_binary(data, fmt)
-    except pl.exceptions.NoDataError:
-        raise FileError(f"{path!r} has no rows.") from None
+        return _read_csv(data) if form == "csv" else _read_binary(data, form)
     except (pl.exceptions.PolarsError, OSError, UnicodeDecodeError, pl.exceptions.PanicException) as error:
         # The reader's own words may quote cells, so they are not passed on.
-        reason = (
-            f"It is not a complete {fmt} file"
-            if fmt != "csv"
-            else "Its rows do not all fit the header, or it is not UTF-8"
-        )
-        raise FileError(f"Cannot read {path!r} as {fmt}. {reason} ({type(error).__name__}).") from None
+        reason = "Its rows do not all fit the header" if form == "csv" else f"It is not a complete {form} file"
+        raise FileError(f"Cannot read {path!r} as {form}. {reason} ({type(error).__name__}).") from None
 
 
-def _read_binary(data: bytes, fmt: Format) -> pl.DataFrame:
-    if fmt == "parquet":
+def _read_binary(data: bytes, form: Format) -> pl.DataFrame:
+    if form == "parquet":
         return pl.read_parquet(io.BytesIO(data))
     if data.startswith(b"ARROW1"):
         return pl.read_ipc(io.BytesIO(data))
@@ -90,14 +84,21 @@ def _read_binary(data: bytes, fmt: Format) -> pl.DataFrame:
 
 
 def _read_csv(data: bytes) -> pl.DataFrame:
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError:
+        raise FileError("The CSV file is not UTF-8; save it as UTF-8 (in Excel: CSV UTF-8).") from None
     header = pl.read_csv(io.BytesIO(data), has_header=False, n_rows=1, infer_schema=False, encoding="utf8")
     names = ["" if name is None else name for name in header.row(0)]
     names[0] = names[0].removeprefix("\ufeff")
     if len(set(names)) < len(names) or "" in names:
         raise FileError("The CSV header has empty or repeated names; every column needs a name of its own.")
-    table = pl.read_csv(
-        io.BytesIO(data), has_header=False, skip_rows=1, new_columns=names, infer_schema=False, encoding="utf8"
-    )
+    other = next((mark for mark in (";", "\t", "|") if mark in names[0]), None)
+    if len(names) == 1 and other is not None:
+        raise FileError(f"The CSV header has one name only; are its columns separated by {other!r}? Use commas.")
+    table = pl.read_csv(io.BytesIO(data), new_columns=names, infer_schema=False, encoding="utf8")
+    if table.is_empty():
+        raise FileError("The CSV file has a header but no rows.")
     if table.width != len(names):
         raise FileError(f"The CSV header has {len(names)} names, but the rows have {table.width} cells.")
     if table[:, -1].null_count():

@@ -6,10 +6,12 @@ import contextlib
 import errno
 import hashlib
 import io
+import json
 import os
 import secrets
+import shutil
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,37 +24,37 @@ from shoal.io.reading import FORMULA, STANDARD, Format, find_format
 
 def write_release(
     table: Any,
-    certificate: dict[str, Any],
+    certificate: Mapping[str, Any],
     path: str | os.PathLike[str],
     certificate_path: str | os.PathLike[str] | None = None,
     *,
-    given: str | None = None,
+    fmt: str | None = None,
     escape_formulas: bool = True,
 ) -> dict[str, Any]:
     """Write table and certificate, both or neither, and return the certificate with the table's SHA-256.
 
     path "-" is standard output; the certificate is then written only where a path for it is given.
     """
-    from shoal.release import to_json
-
     target = os.fspath(path)
-    fmt = find_format(target, given)
-    if certificate_path is None and target != STANDARD:
-        certificate_path = Path(target).with_suffix(".certificate.json")
-    refuse_output([], [target, *([os.fspath(certificate_path)] if certificate_path else [])])
-    data = table_to_bytes(table, fmt, escape_formulas=escape_formulas)
-    note = {"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data), "format": fmt}
-    if fmt == "csv":
+    form = find_format(target, fmt)
+    note_path = certificate_path_of(target) if certificate_path is None else os.fspath(certificate_path)
+    refuse_output([], [target] if note_path is None else [target, note_path])
+    data = table_to_bytes(table, form, escape_formulas=escape_formulas)
+    note: dict[str, Any] = {"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data), "format": form}
+    if form == "csv":
         note["formulas_escaped"] = escape_formulas
-    written = certificate | {"file": note}
+    written = {**certificate, "file": note}
     files = [] if target == STANDARD else [(Path(target), data)]
-    if certificate_path is not None:
-        files.append((Path(certificate_path), to_json(written).encode()))
-    _write_together(files)
-    if target == STANDARD:
-        sys.stdout.buffer.write(data)
-        sys.stdout.buffer.flush()
+    if note_path is not None:
+        text = json.dumps(written, indent=2, ensure_ascii=False) + "\n"
+        files.append((Path(note_path), text.encode()))
+    _write_together(files, to_standard_output=data if target == STANDARD else b"")
     return written
+
+
+def certificate_path_of(path: str) -> str | None:
+    """Return where the certificate of a release goes unless told otherwise: nowhere for standard output."""
+    return None if path == STANDARD else f"{path}.certificate.json"
 
 
 def refuse_output(inputs: Sequence[str], outputs: Sequence[str]) -> None:
@@ -75,7 +77,10 @@ def refuse_output(inputs: Sequence[str], outputs: Sequence[str]) -> None:
 
 def table_to_bytes(table: Any, fmt: Format, *, escape_formulas: bool = True) -> bytes:
     """Return the table as the bytes of a file."""
-    frame = table if isinstance(table, pl.DataFrame) else nw.from_native(table, eager_only=True).to_polars()
+    try:
+        frame = table if isinstance(table, pl.DataFrame) else nw.from_native(table, eager_only=True).to_polars()
+    except ImportError:
+        raise InputError("Writing a pandas table needs pyarrow; install it, or convert the table to polars.") from None
     buffer = io.BytesIO()
     if fmt == "parquet":
         frame.write_parquet(buffer)
@@ -103,19 +108,54 @@ def _escape(frame: pl.DataFrame) -> pl.DataFrame:
     return escaped.rename({name: f"'{name}" for name in names.filter(names.str.contains(FORMULA))})
 
 
-def _write_together(files: Sequence[tuple[Path, bytes]]) -> None:
-    """Write every file beside its target, then move all into place; on any failure leave nothing behind."""
-    moved: list[Path] = []
+def _write_together(files: Sequence[tuple[Path, bytes]], *, to_standard_output: bytes = b"") -> None:
+    """Write every file beside its target, then move all into place; on any failure leave things as they were."""
     with contextlib.ExitStack() as stack:
-        temporary = [stack.enter_context(_temporary_file(path, data)) for path, data in files]
+        drafts = [stack.enter_context(_temporary_file(path, data)) for path, data in files]
+        if to_standard_output:
+            with _readable_errors("standard output"):
+                sys.stdout.buffer.write(to_standard_output)
+                sys.stdout.buffer.flush()
+        before: list[tuple[Path, Path | None]] = []
         try:
-            for draft, (path, _) in zip(temporary, files, strict=True):
-                os.replace(draft, path)
-                moved.append(path)
+            for draft, (path, _) in zip(drafts, files, strict=True):
+                with _readable_errors(os.fspath(path)):
+                    before.append((path, _keep_aside(path)))
+                    os.replace(draft, path)
         except BaseException:
-            for path in moved:
-                path.unlink(missing_ok=True)
+            for path, aside in before:
+                if aside is None:
+                    path.unlink(missing_ok=True)
+                else:
+                    os.replace(aside, path)
+                    aside.unlink(missing_ok=True)  # two names of one file: replacing did nothing
             raise
+        for _, aside in before:
+            if aside is not None:
+                aside.unlink()
+
+
+def _keep_aside(path: Path) -> Path | None:
+    """Give what is at the path a second name, so that it can be put back; None if nothing is there."""
+    if not path.exists():
+        return None
+    aside = path.with_name(f".{path.name}.{secrets.token_hex(6)}.before")
+    try:
+        os.link(path, aside)
+    except OSError:  # not every file system has hard links
+        shutil.copy2(path, aside)
+    return aside
+
+
+@contextlib.contextmanager
+def _readable_errors(target: str) -> Iterator[None]:
+    """Turn the system's errors into one that says what to do."""
+    try:
+        yield
+    except OSError as error:
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+        reason = "the disk is full" if full else error.strerror or type(error).__name__
+        raise FileError(f"Cannot write {target!r}: {reason}. Nothing was written.") from None
 
 
 @contextlib.contextmanager
@@ -123,16 +163,12 @@ def _temporary_file(target: Path, data: bytes) -> Iterator[Path]:
     """Write data, flushed to the disk, to a new file beside the target; remove it at the end if still there."""
     draft = target.with_name(f".{target.name}.{secrets.token_hex(6)}.tmp")
     try:
-        try:
+        with _readable_errors(os.fspath(target)):
             descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             with os.fdopen(descriptor, "wb") as file:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
-        except OSError as error:
-            full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-            reason = "the disk is full" if full else error.strerror or type(error).__name__
-            raise FileError(f"Cannot write {os.fspath(target)!r}: {reason}. Nothing was written.") from None
         yield draft
     finally:
         draft.unlink(missing_ok=True)

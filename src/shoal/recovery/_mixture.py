@@ -69,7 +69,7 @@ def _exp(s: float) -> float:
 
 
 @kernel(fused=True)
-def mixture_sums(  # noqa: PLR0912, one loop nest
+def mixture_sums(
     x: NDArray[Any],
     weights: NDArray[Any],
     means: NDArray[Any],

@@ -21,6 +21,8 @@ class EmpiricalRosenblatt:
     ----------
     rows_ : array of shape (m, d)
         The distinct rows of positive weight, in lexicographic order.
+    row_index_ : array of shape (n,)
+        The position in `rows_` of every row of positive weight that was given.
 
     Examples
     --------
@@ -40,7 +42,8 @@ class EmpiricalRosenblatt:
             raise InputError(f"sample_weight must be {len(rows)} numbers, none negative or missing, not all 0.")
         rows, weight = rows[weight > 0], weight[weight > 0]
         self.rows_, inverse = np.unique(rows, axis=0, return_inverse=True)
-        self._cumulative = np.concatenate([[0.0], np.cumsum(np.bincount(inverse.ravel(), weights=weight))])
+        self.row_index_ = inverse.ravel()
+        self._cumulative = np.concatenate([[0.0], np.cumsum(np.bincount(self.row_index_, weights=weight))])
         new = np.full(self.rows_.shape, fill_value=True)  # new[p, j]: row p opens a new group of equal rows[:, :j + 1]
         new[1:] = np.logical_or.accumulate(self.rows_[1:] != self.rows_[:-1], axis=1)
         m = len(self.rows_)

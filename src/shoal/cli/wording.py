@@ -1,0 +1,34 @@
+"""Errors speak of Python arguments; on the command line they should speak of options."""
+
+from __future__ import annotations
+
+import re
+
+_WORDS = [
+    (r"kinds=\{'([^']+)': \[\.\.\.\]\}", r"--kind '\1=first<second'"),
+    (r"kinds\['([^']+)'\]", r"--kind \1"),
+    (r"\ballow_leaks=\['([^']+)'\]", r"--allow-leaks \1"),
+    (r"\b(others|unit|weight|method|recovery|clustering)='([^']+)'", r"--\1 \2"),
+    (r"\brelease_values='([^']+)'", r"--release-values \1"),
+    (r"\bresponse_weight\b=?", "--response-weight "),
+    (r"\bloading=", "--loading "),
+    (r"\bin quasi_identifiers, sensitive or identifiers\b", "in --qi, --sensitive or --identifiers"),
+    (r"(?<!')\bquasi_identifiers\b", "--qi"),
+    (r"(?<!')\ballow_leaks\b", "--allow-leaks"),
+    (r"\b(sensitive|identifiers|unit|weight|kinds) names\b", r"--\1 names"),
+    (r"--kinds\b", "--kind"),
+    (r"\bor say the format\b", "or say --input-format or --output-format"),
+]
+
+
+def in_shell_words(text: str) -> str:
+    """Return an error's text with Python arguments written as options.
+
+    Examples
+    --------
+    >>> in_shell_words("say others='drop', or accept this with allow_leaks=['cost'].")
+    'say --others drop, or accept this with --allow-leaks cost.'
+    """
+    for pattern, replacement in _WORDS:
+        text = re.sub(pattern, replacement, text)
+    return " ".join(text.split())
