@@ -119,7 +119,7 @@ def _infer(column: pl.Series) -> pl.Series:
     known = column.drop_nulls()
     if known.is_empty():
         return column
-    if known.str.contains(_INTEGER).all() and known.str.len_chars().max() <= 18:  # type: ignore[operator]
+    if known.str.contains(_INTEGER).all() and known.str.strip_prefix("-").str.len_chars().max() <= 18:  # type: ignore[operator]
         return column.cast(pl.Int64)
     if known.str.contains(_FLOAT).all():
         digits = known.str.replace("[eE].*$", "").str.replace(r"^-?0*\.?0*", "").str.count_matches("[0-9]")
