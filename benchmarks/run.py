@@ -252,6 +252,25 @@ def bench_mixture() -> list[dict[str, object]]:
 
 # ---------------------------------------------------------------- writing it down
 
+# What must hold; a benchmark that misses one fails. Ratios are of times in the same run.
+PROMISES = {
+    "clustering": [("15,000 rows, 5 columns, k = 5 well under a second", lambda rows: rows[0]["seconds"] < 1)],
+    "mixture": [
+        ("15 times faster than chunked NumPy", lambda rows: rows[1]["times faster"] >= 15),
+        ("50 times with equal components merged", lambda rows: rows[2]["times faster"] >= 50),
+    ],
+    "transport": [
+        (
+            "within 10 % of the exact assignment",
+            lambda rows: all(
+                row["total over the best known"] <= 1.1
+                for row in rows
+                if row["rows"] == 4_000 and row["setting"] == "up to 50,000 rows"
+            ),
+        ),
+        ("a million rows in under 30 s", lambda rows: rows[-1]["seconds"] < 30),
+    ],
+}
 BENCHMARKS = {
     "methods": bench_methods,
     "anonymize": bench_anonymize,
@@ -279,11 +298,17 @@ def main(wanted: list[str]) -> None:
     packages = ("shoal", "numpy", "scipy", "scikit-learn", "numba", "polars")
     about = f"{today}, Python {platform.python_version()}, {platform.machine()}, {count_threads(None)} cores; "
     about += ", ".join(f"{name} {version(name)}" for name in packages)
+    missed: list[str] = []
     for name in wanted or BENCHMARKS:
         rows = BENCHMARKS[name]()
         text = f"# {name}\n\n{inspect.getdoc(BENCHMARKS[name])}\n\n{about}\n\n{as_markdown(rows)}"
+        kept = {promise: holds(rows) for promise, holds in PROMISES.get(name, [])}
+        text += "".join(f"\n{'holds' if fine else 'MISSED'}: {promise}\n" for promise, fine in kept.items())
         (RESULTS / f"{name}.md").write_text(text)
         print(text)
+        missed += [f"{name}: {promise}" for promise, fine in kept.items() if not fine]
+    if missed:
+        sys.exit("missed: " + "; ".join(missed))
 
 
 if __name__ == "__main__":

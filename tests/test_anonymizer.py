@@ -267,6 +267,68 @@ def test_centroid_and_smoothed_of_every_dtype(kind):
         assert centres["ordered"].dtype == table["ordered"].dtype
 
 
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint64"])
+@pytest.mark.parametrize("kind", ["polars", "pandas", "pyarrow"])
+def test_smoothed_integers_neither_wrap_nor_crash(dtype, kind):
+    top = np.iinfo(dtype).max
+    values = np.linspace(0, 1, 60) ** 2
+    column = np.array([int(v * 0.999 * float(top)) for v in values], dtype=dtype)
+    table = {"polars": pl.DataFrame, "pandas": pd.DataFrame, "pyarrow": pa.table}[kind]({"a": column})
+    for method, values in (("permute", "smoothed"), ("centroid", "observed")):
+        release = shoal.anonymize(table, quasi_identifiers=["a"], k=6, method=method, release_values=values).table
+        new = np.asarray(release["a"]).astype(float)
+        assert new.min() >= 0
+        assert new.mean() == pytest.approx(column.astype(float).mean(), rel=0.1)
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+@pytest.mark.parametrize("kind", ["timestamp", "duration", "zoned"])
+def test_smoothed_times_of_every_unit(unit, kind):
+    dtype = {"timestamp": pa.timestamp(unit), "zoned": pa.timestamp(unit, "UTC"), "duration": pa.duration(unit)}[kind]
+    seconds = [None, *(np.arange(1, 80) ** 2 * 1000)]
+    step = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[unit]
+    table = pa.table({"t": pa.array([None if s is None else int(s) * step for s in seconds], pa.int64()).cast(dtype)})
+    for native in (table, pl.from_arrow(table), table.to_pandas(), table.to_pandas(types_mapper=pd.ArrowDtype)):
+        release = shoal.anonymize(native, quasi_identifiers=["t"], k=6, release_values="smoothed")
+        assert release.certificate["columns"]["smoothed"] == ["t"]
+        before, after = native["t"], release.table["t"]
+        assert (before.type if isinstance(native, pa.Table) else before.dtype) == (
+            after.type if isinstance(native, pa.Table) else after.dtype
+        )
+
+
+def test_arrow_backed_dates_with_missing_ones():
+    table = pd.DataFrame({"day": pd.array([None, *DAYS[1:]], dtype=pd.ArrowDtype(pa.date32()))})
+    for method in ("permute", "centroid", "gaussian"):
+        release = shoal.anonymize(table, quasi_identifiers=["day"], k=6, method=method).table
+        assert release["day"].dtype == table["day"].dtype
+    shoal.anonymize(table.assign(age=range(60)), quasi_identifiers=["age"], sensitive=["day"], allow_leaks=["day"])
+
+
+def test_levels_given_as_numbers_match_numbers():
+    table = pd.DataFrame({"a": [1.0, 2.0, np.nan, 3.0] * 5})  # integers with missing ones are floats in pandas
+    release = shoal.anonymize(table, quasi_identifiers=["a"], kinds={"a": [3, 1, 2]}, k=4)
+    assert release.certificate["columns"]["quasi_identifiers"] == [{"name": "a", "kind": "ordinal"}]
+
+
+def test_odd_columns_that_nobody_computes_with():
+    n = 40
+    table = pd.DataFrame({"age": range(n)})
+    table["lists"] = [[i] for i in np.random.default_rng(0).permutation(n)]
+    table["huge"] = pd.Series([10**400 + i % 3 for i in range(n)], dtype=object)
+    table["mixed"] = pd.Series([1, "a"] * (n // 2), dtype=object)
+    table["infinite"] = pd.Series([decimal.Decimal("Infinity"), decimal.Decimal(1)] * (n // 2), dtype=object)
+    release = shoal.anonymize(
+        table, quasi_identifiers=["age"], identifiers=["lists"], others="keep", k=4, method="permute"
+    )
+    assert release.table.columns.tolist() == ["age", "huge", "mixed", "infinite"]
+    with pytest.raises(InputError, match="unit='lists' never|needs at least|persons"):
+        shoal.anonymize(table, quasi_identifiers=["age"], unit="lists", others="drop", k=n + 1)
+    views = pa.table({"a": pa.array(["x", "y"], pa.string_view())})
+    with pytest.raises(InputError, match="'a' has a dtype of which no rows can be taken"):
+        shoal.anonymize(views, quasi_identifiers=["a"], k=2)
+
+
 def test_missing_values_come_back_missing_as_a_level():
     table = pl.DataFrame({"age": [1, None] * 20, "sex": [None, "f", "m", "f"] * 10})
     release = shoal.anonymize(table, quasi_identifiers=["age", "sex"], k=4, method="centroid")
@@ -300,6 +362,61 @@ def test_a_pandas_note_does_not_travel():
     table = pd.DataFrame({"age": range(10)})
     table.attrs["source"] = "CANARY"
     assert shoal.anonymize(table, quasi_identifiers=["age"], k=2).table.attrs == {}
+
+
+def test_the_order_of_categories_does_not_betray_the_order_of_rows(rng):
+    """Dictionaries in order of appearance, side by side, would tell which values came from one record."""
+    areas, notes = [f"Z{i}" for i in rng.permutation(200)], [f"d{i}" for i in rng.permutation(200)]
+    arrow = pa.table({"area": pa.array(areas).dictionary_encode(), "note": pa.array(notes).dictionary_encode()})
+    backed = pd.DataFrame({name: arrow[name].to_pandas(types_mapper=pd.ArrowDtype) for name in ("area", "note")})
+    categories = {name: pd.Categorical(v, categories=v) for name, v in (("area", areas), ("note", notes))}
+    for table in (arrow, backed, pd.DataFrame(categories)):
+        release = shoal.anonymize(table, quasi_identifiers=["area"], sensitive=["note"], k=20).table
+        for name in ("area", "note"):
+            column = release[name]
+            if isinstance(column, pa.ChunkedArray):
+                kept = column.chunk(0).dictionary.to_pylist()
+            elif isinstance(column.dtype, pd.CategoricalDtype):
+                kept = column.cat.categories.to_list()
+            else:
+                kept = column.array.__arrow_array__().combine_chunks().dictionary.to_pylist()
+            assert kept == sorted(areas if name == "area" else notes)
+        if isinstance(table, pa.Table):
+            assert release.schema.equals(table.schema)
+            assert sorted(release["note"].to_pylist()) == sorted(notes)
+        else:
+            assert release.dtypes.equals(table.dtypes)
+            assert sorted(release["note"]) == sorted(notes)
+
+
+def test_notes_on_columns_do_not_travel():
+    field = pa.field("age", pa.int64(), metadata={"note": "CANARY"})
+    table = pa.table([pa.array(range(20))], schema=pa.schema([field], metadata={"note": "CANARY"}))
+    assert shoal.anonymize(table, quasi_identifiers=["age"], k=2).table.schema.field("age").metadata is None
+    frame = pd.DataFrame({"age": range(20)})
+    frame.columns.name = "CANARY"
+    assert shoal.anonymize(frame, quasi_identifiers=["age"], k=2).table.columns.name is None
+
+
+def test_values_do_not_show_in_errors_about_dtypes(tmp_path):
+    levels = ["CANARY0", "CANARY1"]
+    table = pl.DataFrame({"w": pl.Series(levels * 10, dtype=pl.Enum(levels)), "age": range(20)})
+    cases = [
+        lambda: shoal.anonymize(table, quasi_identifiers=["age"], weight="w", k=2),
+        lambda: shoal.anonymize(table, quasi_identifiers=["age", "w"], kinds={"w": "datetime"}, k=2),
+        lambda: shoal.Anonymizer(k=2).fit([["CANARY"], ["CANARY"]]),
+        lambda: shoal.clustering.KMemberClustering(2).fit([["CANARY"], ["CANARY"]]),
+        lambda: shoal.recovery.rank_recover([["CANARY"]], [["CANARY"]]),
+        lambda: shoal.anonymize(pl.DataFrame({"CANARY": [1], "79": [2]}), quasi_identifiers=["age"]),
+    ]
+    mixed = pd.DataFrame({"age": range(20), "y": pd.Series([1, "CANARY"] * 10, dtype=object)})
+    release = shoal.anonymize(mixed, quasi_identifiers=["age"], sensitive=["y"], k=2)
+    cases.append(lambda: release.write(tmp_path / "r.parquet"))
+    for case in cases:
+        with pytest.raises(InputError) as error:
+            case()
+        assert "CANARY" not in str(error.value)
+    assert list(tmp_path.iterdir()) == []
 
 
 # ---------------------------------------------------------------- randomness
@@ -370,8 +487,9 @@ def test_an_estimator_can_cluster_if_no_cluster_is_under_k(rng):
 
     with pytest.raises(CheckError, match="without a cluster"):
         shoal.anonymize(table, quasi_identifiers=["x", "y"], k=20, clustering=Fixed([0] * 59 + [-1]))
-    with pytest.raises(InputError, match="labels of shape"):
-        shoal.anonymize(table, quasi_identifiers=["x", "y"], k=20, clustering=Fixed([0]))
+    for labels in ([0], [0.0] * 59 + [float("nan")], ["a"] * 60):
+        with pytest.raises(InputError, match="not 60 whole numbers"):
+            shoal.anonymize(table, quasi_identifiers=["x", "y"], k=20, clustering=Fixed(labels))
 
 
 def test_response_weight_pulls_clusters_towards_equal_responses(rng):
@@ -418,6 +536,11 @@ def test_a_table_that_lost_its_counts_on_the_way_out_is_not_released(monkeypatch
         ({"clustering": "gredy"}, "did you mean 'greedy'"),
         ({"clustering": 3}, "name of an algorithm or an estimator"),
         ({"method": "centroid", "release_values": "smoothed"}, "does not go with method='centroid'"),
+        ({"allow_leaks": None}, "allow_leaks must be a list"),
+        ({"kinds": 3}, "kinds must map columns to kinds"),
+        ({"kinds": {"age": 3}}, "must be a kind or a list of levels"),
+        ({"kinds": {"age": [["x"]]}}, "must be a kind or a list of levels"),
+        ({"loading": 1e308}, "at most 1e"),
         ({"loading": "1"}, "loading='1' must be a positive number"),
         ({"quasi_identifiers": None}, "quasi_identifiers is empty"),
         ({"quasi_identifiers": 3}, "quasi_identifiers must be a list of column names, but it is a int"),
@@ -502,7 +625,7 @@ def test_estimator_errors(rng):
         shoal.Anonymizer(k=5, response_weight=1.0).fit(X)
     with pytest.raises(InputError, match="infinite"):
         shoal.Anonymizer(k=5, response_weight=1.0).fit(X, np.append(np.ones(19), np.inf))
-    for y in (np.ones(7), ["a"] * 20):
+    for y in (np.ones(7), np.ones(40), ["a"] * 20):
         with pytest.raises(InputError, match="y must be 20 numbers"):
             shoal.Anonymizer(k=5, response_weight=1.0).fit(X, y)
     with pytest.raises(InputError, match="sample_weight must be 20 numbers"):

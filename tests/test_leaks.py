@@ -18,13 +18,22 @@ def people(rng, n=600):
             "age": age,
             "sex": rng.choice(["f", "m"], n),
             "income": income,
+            "born": [datetime.date(1930, 1, 1) + datetime.timedelta(int(d)) for d in rng.integers(0, 25000, n)],
+            "zip": [f"{z:05d}" for z in rng.integers(0, 2 * n, n)],
+            "grade": pl.Series(
+                [f"g{g:03d}" for g in rng.integers(0, 300, n)], dtype=pl.Enum([f"g{g:03d}" for g in range(300)])
+            ),
             "cost": np.round(rng.lognormal(7, 1.5, n) * (1 + age / 40), 2),  # nearly unique, and rises with age
         }
     )
 
 
 def release(table, **options):
-    roles = {"quasi_identifiers": ["age", "sex", "income"], "sensitive": ["cost"], "others": "keep"}
+    roles = {
+        "quasi_identifiers": ["age", "sex", "income", "born", "zip", "grade"],
+        "sensitive": ["cost"],
+        "others": "keep",
+    }
     return shoal.anonymize(table, **(roles | options))
 
 
@@ -45,6 +54,13 @@ def test_a_nearly_unique_column_is_not_a_leak(rng):
         ("sex", lambda t, rng: pl.Series(np.where(rng.random(len(t)) < 0.02, "?", t["sex"].to_numpy()))),
         ("income", lambda t, rng: t["income"].rank()),
         ("income", lambda t, rng: t["income"].log() + rng.normal(0, 0.02, len(t))),
+        ("income", lambda t, rng: pl.Series([f"{x:.2f}" for x in t["income"]])),  # text is not in the order of numbers
+        ("income", lambda t, rng: pl.Series([[x] for x in t["income"]])),
+        ("born", lambda t, rng: t["born"].dt.strftime("%d/%m/%Y")),
+        ("born", lambda t, rng: t["born"].dt.year()),
+        ("zip", lambda t, rng: t["zip"]),  # mostly unique
+        ("zip", lambda t, rng: pl.Series([f"area {hash(z) % 10**9}" for z in t["zip"]])),  # and renamed
+        ("grade", lambda t, rng: t["grade"].cast(pl.String)),
     ],
 )
 def test_what_gives_a_quasi_identifier_away_is_refused_by_name(rng, name, make):
@@ -63,6 +79,18 @@ def test_a_weight_and_a_sensitive_column_are_checked_too(rng):
         release(table, weight="weight")
     with pytest.raises(LeakError, match="'weight'"):
         release(table, sensitive=["cost", "weight"])
+
+
+def test_a_short_list_of_all_different_values_is_a_leak_too(rng):
+    age = rng.permutation(30)
+    with pytest.raises(LeakError):
+        shoal.anonymize(pl.DataFrame({"age": age, "copy": age}), quasi_identifiers=["age"], sensitive=["copy"], k=3)
+
+
+def test_no_false_alarm_on_the_survey(meps):
+    table = meps.with_columns(cents=pl.col("exp_tot") + 0.01, text=pl.col("exp_tot").cast(pl.String))
+    roles = {"quasi_identifiers": ["age", "female", "educ5", "povcat"], "weight": "wtdper", "others": "keep"}
+    assert shoal.anonymize(table, **roles, method="permute").certificate["columns"]["leaks_allowed"] == []
 
 
 def test_chance_agreement_in_a_small_table_is_no_leak():

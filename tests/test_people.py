@@ -100,7 +100,7 @@ def test_what_must_not_vary_within_a_person(rng):
         ([1.0, None, 1.0], "missing values"),
         ([1.0, float("nan"), 1.0], "missing values"),
         ([1.0, float("inf"), 1.0], "missing or infinite"),
-        (["a", "b", "c"], "column of numbers"),
+        (["a", "b", "c"], "must be numbers"),
     ],
 )
 def test_bad_weights(weights, text):

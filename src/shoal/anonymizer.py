@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
-from shoal.clustering.kmember import check_enough, check_sizes
-from shoal.encoding import EncodedColumn, encode, restore
+from shoal.clustering.kmember import check_enough, check_sizes, read_points
+from shoal.encoding import EncodedColumn, encode, forget_order, restore
 from shoal.errors import CheckError, InputError
 from shoal.hiding import Hidden, find_clusters, hide
 from shoal.leaks import refuse_leaks
@@ -259,7 +259,7 @@ class Anonymizer(BaseEstimator):
             return _read_frame(X), False
         import polars as pl
 
-        array = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan")
+        array = read_points(self, X, ensure_all_finite="allow-nan")
         names = [f"x{j}" for j in range(array.shape[1])]
         return nw.from_native(pl.DataFrame(dict(zip(names, array.T, strict=True))), eager_only=True), True
 
@@ -284,6 +284,11 @@ def _read_frame(table: Any) -> nw.DataFrame[Any]:
         raise InputError("Column names must be texts, each occurring once.")
     if len(frame) == 0:
         raise InputError("The table has no rows.")
+    for name in frame.columns:
+        try:
+            frame[name][np.array([0])]
+        except Exception:  # noqa: BLE001, every library has its own for dtypes it cannot handle
+            raise InputError(f"Column {name!r} has a dtype of which no rows can be taken; convert it first.") from None
     return frame
 
 
@@ -302,9 +307,12 @@ def _read_target(y: ArrayLike | None, n: int) -> Floats:
     if y is None:
         raise InputError("response_weight > 0 needs y.")
     try:
-        response = np.asarray(y, dtype=np.float64).reshape(n, -1)
-    except ValueError:
+        response = np.asarray(y, dtype=np.float64)
+    except (ValueError, TypeError):
         raise InputError(f"y must be {n} numbers, or as many rows of numbers.") from None
+    if response.shape[:1] != (n,) or response.ndim > 2:
+        raise InputError(f"y must be {n} numbers, or as many rows of numbers, but its shape is {response.shape}.")
+    response = response.reshape(n, -1)
     if np.isinf(response).any():
         raise InputError("y has infinite values.")
     return response
@@ -327,7 +335,8 @@ def _assemble(
         weights = frame[name][people.first]
         at = None if means is None else means[persons]
         fresh.append(restore(weights, hidden.source[persons], at, promote=hidden.averaged))
-    return table.with_columns(*(nw.maybe_reset_index(series) for series in fresh))
+    table = table.with_columns(*(nw.maybe_reset_index(series) for series in fresh))
+    return table.with_columns(*(forget_order(table[name]) for name in released))
 
 
 def _measure(
@@ -370,8 +379,11 @@ def _find_identifiers(frame: nw.DataFrame[Any], schema: Schema) -> list[str]:
 
 def _strip_metadata(table: Any) -> Any:
     """Remove notes that travel with a table and may speak of columns that stay at home."""
-    if hasattr(table, "attrs"):
+    if hasattr(table, "attrs"):  # pandas
         table.attrs = {}
-    if hasattr(table, "replace_schema_metadata"):
-        table = table.replace_schema_metadata(None)
+        table.columns.name = None
+    if hasattr(table, "replace_schema_metadata"):  # pyarrow
+        import pyarrow
+
+        table = table.cast(pyarrow.schema([field.remove_metadata() for field in table.schema]))
     return table

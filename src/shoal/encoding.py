@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 from dataclasses import dataclass, replace
+from numbers import Real
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -122,14 +123,17 @@ def _read_numbers(series: nw.Series[Any], missing: NDArray[np.bool_], kind: Kind
     """Return integers or floats that order the column; what stands where it is missing does not matter."""
     dtype = series.dtype
     if dtype in (nw.Datetime, nw.Date, nw.Duration):
-        return series.to_numpy().astype("m8[us]" if dtype == nw.Duration else "M8[us]").view(np.int64)
+        times = series.to_numpy()
+        if times.dtype == object:  # dates of pandas' Arrow-backed dtype, where some are missing
+            times = np.array([None if gone else v for v, gone in zip(times, missing, strict=True)], dtype="M8[us]")
+        return times.astype("m8[us]" if dtype == nw.Duration else "M8[us]").view(np.int64)
     if dtype == nw.Boolean:
         return series.fill_null(value=False).to_numpy().astype(np.int64)
     if dtype.is_numeric() and not dtype.is_decimal():
         return np.asarray(series.fill_null(0).to_numpy())
     try:
         return np.array([0.0 if gone else _as_float(v) for v, gone in zip(series.to_list(), missing, strict=True)])
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise InputError(f"Column {series.name!r} is to be {kind}, but some values are not numbers.") from None
 
 
@@ -157,13 +161,20 @@ def _codes_of_values(series: nw.Series[Any], missing: NDArray[np.bool_]) -> Code
 
 
 def _codes_of_levels(series: nw.Series[Any], missing: NDArray[np.bool_], levels: tuple[Any, ...]) -> Codes:
-    code = {str(level): i for i, level in enumerate(levels)}
-    values = [None if gone else str(value) for value, gone in zip(series.to_list(), missing, strict=True)]
-    codes = np.fromiter((0 if v is None else code.get(v, -1) for v in values), dtype=np.int64, count=len(values))
+    code: dict[Any, int] = {_level_key(level): i for i, level in enumerate(levels)}
+    code = {str(level): i for i, level in enumerate(levels)} | code
+    values = zip(series.to_list(), missing, strict=True)
+    found = (0 if gone else code.get(_level_key(v), code.get(str(v), -1)) for v, gone in values)
+    codes = np.fromiter(found, dtype=np.int64, count=len(missing))
     unknown = int((codes < 0).sum())
     if unknown:
         raise InputError(f"Column {series.name!r} has {unknown} values that are not among its {len(levels)} levels.")
     return codes
+
+
+def _level_key(value: Any) -> Any:
+    """Return a number as a number, so that 1 and 1.0 are one level; anything else as text."""
+    return float(value) if isinstance(value, Real) and not isinstance(value, bool) else str(value)
 
 
 def make_coordinates(columns: list[EncodedColumn], n_bins: int | None = None) -> list[Coordinate]:
@@ -240,23 +251,87 @@ def restore(
 ) -> nw.Series[Any]:
     """Return the series at the source rows, its dtype untouched; with numbers, those in place of the values there.
 
-    Where a source row is missing the result is missing, and its number is not used. promote=True turns integers into
-    floats (means need them); else numbers are rounded to what the dtype can hold.
+    Where a source row or a number is missing, the row's own value stays. promote=True turns integers into floats
+    (means need them); else numbers are rounded and clipped to what the dtype can hold.
     """
-    if promote and not series.dtype.is_float() and numbers is not None:
-        series = series.cast(nw.Float64())
-    taken = series[source]
     if numbers is None:
-        return taken
-    known = np.flatnonzero(~(taken.is_null().to_numpy().astype(bool)) & ~np.isnan(numbers))
-    values: NDArray[Any] = numbers[known]
-    dtype: Any = series.dtype
+        return series[source]
+    if promote and not series.dtype.is_float():
+        series = _as_floats(series)
+    taken = series[source]
+    fresh = ~find_missing(taken) & ~np.isnan(numbers)
+    values = np.where(fresh, numbers, 0.0)
+    new = nw.new_series(series.name, _fit(values, series.dtype), backend=series.implementation)
+    if series.dtype in (nw.Date, nw.Datetime, nw.Duration):
+        zone = getattr(series.dtype, "time_zone", None)
+        new = new.cast(nw.Duration("us") if series.dtype == nw.Duration else nw.Datetime("us", zone))
+    new = new.cast(series.dtype)
+    if series.implementation is nw.Implementation.PYARROW:  # which cannot scatter into durations
+        import pyarrow.compute
+
+        native = pyarrow.compute.if_else(pyarrow.array(fresh), new.to_native(), taken.to_native())
+        return nw.from_native(native, series_only=True).alias(series.name)
+    at = np.flatnonzero(fresh)
+    return taken.scatter(at, new[at])
+
+
+def _as_floats(series: nw.Series[Any]) -> nw.Series[Any]:
+    try:
+        return series.cast(nw.Float64())
+    except ValueError:  # Arrow refuses to round large integers
+        values = [None if gone else float(v) for v, gone in zip(series.to_list(), find_missing(series), strict=True)]
+        return nw.new_series(series.name, values, nw.Float64(), backend=series.implementation)
+
+
+def _fit(values: Floats, dtype: Any) -> NDArray[Any]:
+    """Return values rounded and clipped to what a dtype can hold, times as microseconds."""
+    if dtype.is_integer():
+        limits = np.iinfo(str(dtype).lower())
+        low, high = np.nextafter(float(limits.min), 0), np.nextafter(float(limits.max), 0)
+        return np.rint(
+            np.clip(values, low if limits.bits > 53 else limits.min, high if limits.bits > 53 else limits.max)
+        ).astype(limits.dtype)
     if dtype in (nw.Date, nw.Datetime, nw.Duration):
-        fresh = nw.new_series(series.name, np.rint(values).astype(np.int64), nw.Int64(), backend=series.implementation)
-        through = nw.Duration("us") if dtype == nw.Duration else nw.Datetime("us", getattr(dtype, "time_zone", None))
-        fresh = fresh.cast(through).cast(dtype)
+        step = {"s": 1e6, "ms": 1e3}.get(getattr(dtype, "time_unit", "us"), 86_400e6 if dtype == nw.Date else 1.0)
+        limit = 9.2e15 if getattr(dtype, "time_unit", "us") == "ns" else 9.2e18
+        return (np.floor(np.clip(values, -limit, limit) / step) * step).astype(np.int64)
+    return values
+
+
+def forget_order(series: nw.Series[Any]) -> nw.Series[Any]:
+    """Return an unordered categorical with its categories sorted; any other series as it is.
+
+    Categories often stand in the order in which they first occurred, and that is the order of the original rows: two
+    such columns side by side would tell which values came from one record.
+    """
+    native = series.to_native()
+    if series.implementation is nw.Implementation.PYARROW:
+        sorted_native = _sort_dictionary(native)
+    elif series.implementation is nw.Implementation.PANDAS and hasattr(native.dtype, "pyarrow_dtype"):
+        sorted_native = type(native)(
+            type(native.array)(_sort_dictionary(native.array.__arrow_array__())), name=native.name
+        )
+    elif series.implementation is nw.Implementation.PANDAS and hasattr(native, "cat") and not native.cat.ordered:
+        sorted_native = native.cat.set_categories(sorted(native.cat.categories, key=str))
     else:
-        if dtype.is_integer():
-            values = np.rint(values).astype(np.int64)
-        fresh = nw.new_series(series.name, values, backend=series.implementation).cast(dtype)
-    return taken.scatter(known, fresh)
+        return series
+    return nw.from_native(sorted_native, series_only=True).alias(series.name)
+
+
+def _sort_dictionary(array: Any) -> Any:
+    """Return an Arrow dictionary column with its dictionary sorted, all values kept."""
+    import pyarrow as pa
+
+    if not pa.types.is_dictionary(array.type) or array.type.ordered:
+        return array
+    whole = pa.chunked_array(array) if isinstance(array, pa.Array) else array
+    whole = whole.unify_dictionaries().combine_chunks()
+    whole = whole.chunk(0) if isinstance(whole, pa.ChunkedArray) else whole
+    values = whole.dictionary.to_pylist()
+    order = sorted(range(len(values)), key=lambda i: str(values[i]))
+    place = np.empty(len(values), dtype=np.int64)
+    place[order] = np.arange(len(values))
+    indices = pa.array(place).take(whole.indices).cast(whole.indices.type)
+    return pa.chunked_array(
+        [pa.DictionaryArray.from_arrays(indices, whole.dictionary.take(pa.array(order, pa.int64())))]
+    )

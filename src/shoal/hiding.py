@@ -23,7 +23,7 @@ from shoal.settings import Settings
 
 Floats = NDArray[np.float64]
 Index = NDArray[np.int64]
-_LARGEST_TABLE = 2.5e8  # entries of the level shares of all clusters, for recovery="cdf"
+_LARGEST_TABLE = 3e7  # entries of the level shares of all clusters, for recovery="cdf"
 
 
 @dataclass(frozen=True)
@@ -67,8 +67,8 @@ def find_clusters(
         return KMemberClustering(settings.k, algorithm=settings.algorithm, progress=report).fit(points).labels_
     estimator = clone(settings.clustering) if isinstance(settings.clustering, BaseEstimator) else settings.clustering
     labels = np.asarray(estimator.fit(points).labels_)
-    if labels.shape != (len(points),):
-        raise InputError(f"clustering gave labels of shape {labels.shape} for {len(points)} records.")
+    if labels.shape != (len(points),) or labels.dtype.kind not in "iu":
+        raise InputError(f"clustering gave labels of shape {labels.shape}, not {len(points)} whole numbers.")
     if (labels < 0).any():
         raise CheckError("The clustering left records without a cluster (label -1); nothing is released.")
     return np.unique(labels, return_inverse=True)[1].astype(np.int64)

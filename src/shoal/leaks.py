@@ -13,6 +13,7 @@ from typing import Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 from scipy.stats import binom, rankdata
 
@@ -22,8 +23,10 @@ from shoal.schema import Column, infer_kind
 
 Codes = NDArray[np.int64]
 GIVEN_AWAY = 0.9  # of the way from guessing to knowing
-_FEWEST_ROWS = 8  # below this any two columns can agree by chance
-_CHANCE = 1e-3
+_FEWEST_ROWS = 12  # below this two columns can agree by chance
+_CHANCE = 1e-6
+_NOTABLE = 0.2  # share of the rows: a few coincidences are not yet a leak
+_DATE_FORMS = ("%Y-%m-%d", "%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%Y%m%d")
 
 
 def refuse_leaks(
@@ -37,67 +40,118 @@ def refuse_leaks(
 
     Return what leaks and is allowed: the quasi-identifier that each of these columns gives away. person: of every row.
     """
-    if isinstance(allowed, str):
+    if not isinstance(allowed, Sequence) or isinstance(allowed, str):
         raise InputError(f"allow_leaks must be a list of column names; write [{allowed!r}].")
     for name in allowed:
         if name not in released:
             raise InputError(f"allow_leaks names {name!r}, which is not a released column{suggest(name, released)}")
     leaking = {}
-    for name in released:
-        key, known = _order_of(frame[name])
+    for name in () if not quasi_identifiers else released:
+        keys = _keys_of(frame[name])
         for column in quasi_identifiers:
-            skill = prediction_skill(key[known], column.take(np.flatnonzero(known)), person[known])
-            if skill < GIVEN_AWAY:
+            skill = max(prediction_skill(key, column, person) for key in keys)
+            if skill < GIVEN_AWAY and not _is_copy(frame[name], frame[column.name], column):
                 continue
             if name not in allowed:
                 raise LeakError(
-                    f"Column {name!r} would be released and gives the quasi-identifier {column.name!r} away (it tells "
-                    f"it with a skill of {skill:.2f}; 0 is guessing, 1 is knowing). Drop it, make it a "
-                    f"quasi-identifier too, or accept this with allow_leaks=[{name!r}]."
+                    f"Column {name!r} would be released and gives the quasi-identifier {column.name!r} away. Drop it, "
+                    f"make it a quasi-identifier too, or accept this with allow_leaks=[{name!r}]."
                 )
             leaking[name] = column.name
             break
     return leaking
 
 
-def _order_of(series: nw.Series[Any]) -> tuple[Codes, NDArray[np.bool_]]:
-    """Return codes in the order of the column's values, of whatever dtype, and where there is a value."""
+def _keys_of(series: nw.Series[Any]) -> list[NDArray[np.float64]]:
+    """Return the column as numbers that follow its order, NaN where missing: of text also the order of what it says."""
     kind, levels = infer_kind(series)
     missing = find_missing(series)
     if missing.all():
-        return np.zeros(len(missing), dtype=np.int64), ~missing
+        return [np.full(len(missing), np.nan)]
     if series.dtype.is_float():  # infinities are nothing to complain about in a column that is only passed on
-        values = np.where(missing, 0.0, series.fill_null(0).to_numpy().astype(np.float64))
-        return np.unique(values, return_inverse=True)[1].astype(np.int64), ~missing
-    if kind is None:
-        texts = ["" if gone else str(value) for value, gone in zip(series.to_list(), missing, strict=True)]
-        return np.unique(np.array(texts, dtype=object), return_inverse=True)[1].astype(np.int64), ~missing
-    return encode(series, Column(series.name, "kept", kind, levels)).codes, ~missing
+        values = series.fill_null(0).to_numpy().astype(np.float64)
+        return [_rank(np.clip(values, -np.finfo(float).max, np.finfo(float).max), missing)]
+    if kind in ("numeric", "datetime") or levels is not None:
+        try:
+            return [_rank(encode(series, Column(series.name, "kept", kind, levels)).codes, missing)]
+        except InputError:  # odd numbers, in a column that is only passed on: its text will do
+            return _keys_of_text(series, missing)
+    return _keys_of_text(series, missing)
 
 
-def prediction_skill(key: Codes, column: EncodedColumn, person: Codes) -> float:
+def _keys_of_text(series: nw.Series[Any], missing: NDArray[np.bool_]) -> list[NDArray[np.float64]]:
+    texts = [_text_of(value) for value in series.to_list()]
+    keys = [_rank(np.array(texts, dtype=object), missing)]
+    return keys + [_rank(np.where(np.isnan(said), 0, said), missing | np.isnan(said)) for said in _read_texts(texts)]
+
+
+def _text_of(value: Any) -> str:
+    if isinstance(value, list | tuple | set | np.ndarray) and len(value) == 1:
+        return str(next(iter(value)))
+    return str(value)
+
+
+def _read_texts(texts: list[str]) -> list[NDArray[np.float64]]:
+    """Return texts as numbers and as dates, in each way in which most of them can be read."""
+    series = pl.Series(texts).str.strip_chars()
+    ways = [series.str.replace(",", ".", literal=True).cast(pl.Float64, strict=False)]
+    ways += [series.str.to_date(form, strict=False).cast(pl.Float64) for form in _DATE_FORMS]
+    return [way.fill_null(np.nan).to_numpy() for way in ways if way.null_count() < 0.1 * len(way)]
+
+
+def _rank(values: NDArray[Any], missing: NDArray[np.bool_]) -> NDArray[np.float64]:
+    ranks = np.full(len(values), np.nan)
+    ranks[~missing] = np.unique(values[~missing], return_inverse=True)[1]
+    return ranks
+
+
+def _is_copy(series: nw.Series[Any], hidden: nw.Series[Any], column: EncodedColumn) -> bool:
+    """Return whether a column says nearly everywhere the same as the quasi-identifier, as text or as number."""
+    both = ~find_missing(series) & ~column.missing
+    if both.sum() < _FEWEST_ROWS or np.ptp(column.codes[both]) == 0:
+        return False
+    pairs = [
+        (_text_of(a), _text_of(b)) for a, b, used in zip(series.to_list(), hidden.to_list(), both, strict=True) if used
+    ]
+    return float(np.mean([a == b for a, b in pairs])) >= GIVEN_AWAY
+
+
+def prediction_skill(key: NDArray[np.float64], column: EncodedColumn, person: Codes) -> float:
     """Return how well a column can be told from another one, by its keys: 0 is guessing, 1 is knowing.
 
     Every record is predicted from other people's: those with the same key, or else the two neighbours in key order.
-    Discrete columns by the most frequent level (skill = (hits - base) / (1 - base), base the share of the most
-    frequent level of all), continuous ones by the mean rank (skill = R^2). Rows without a key are to be left out.
+    Levels by the most frequent one (skill = (hits - base) / (1 - base), base the share of the most frequent level of
+    all), columns with an order also by the mean rank (skill = R^2). Rows whose key is missing (NaN) are left out, and
+    keys that occur once are also judged apart from those that recur: neither may tell, if it is a fifth of the rows.
     """
-    once = np.unique(np.stack([key, person]), axis=1, return_index=True)[1] if len(key) else key
-    key, codes, person = key[once], column.codes[once], person[once]
-    n = len(key)
-    if n < _FEWEST_ROWS or codes.min() == codes.max():
+    known = np.flatnonzero(~np.isnan(key))
+    once = (
+        known[np.unique(np.stack([key[known], person[known]]), axis=1, return_index=True)[1]] if len(known) else known
+    )
+    codes, who = column.codes[once], person[once]
+    if len(once) < _FEWEST_ROWS or np.ptp(codes) == 0:
         return 0.0
-    key = np.unique(key, return_inverse=True)[1]
-    alone = np.bincount(key)[key] == 1
-    before, after = _neighbours(key, person)
-    if column.is_continuous:
-        return _rank_skill(key, rankdata(codes), alone, before, after)
-    base = float(np.bincount(codes).max() / n)
+    group = np.unique(key[once], return_inverse=True)[1].astype(np.int64)
+    alone = np.bincount(group)[group] == 1
+    before, after = _neighbours(group, who)
     near = ((codes[before] == codes).astype(float) + (codes[after] == codes)) / 2
-    hits = np.where(alone, near, _majority_hits(key, codes))
-    skill = float((hits.mean() - base) / (1 - base))
-    by_chance = binom.sf(np.ceil(hits.sum()) - 1, n, base)
-    return skill if by_chance < _CHANCE else 0.0
+    hits = np.where(alone, near, _majority_hits(group, codes))
+    ranks = rankdata(codes)
+    errors = _rank_errors(group, ranks, alone, before, after)
+    skills = [0.0]
+    for rows in (np.full(len(group), fill_value=True), alone, ~alone):
+        if rows.sum() < max(_FEWEST_ROWS, _NOTABLE * len(group)) or np.ptp(codes[rows]) == 0:
+            continue
+        skills.append(_level_skill(hits[rows], codes[rows]))
+        if column.numbers is not None and len(np.unique(codes[rows])) > 2:
+            skills.append(float(1 - (errors[rows] ** 2).mean() / ranks[rows].var()))
+    return max(skills)
+
+
+def _level_skill(hits: NDArray[np.float64], codes: Codes) -> float:
+    base = float(np.bincount(codes).max() / len(codes))
+    by_chance = binom.sf(np.ceil(hits.sum()) - 1, len(codes), base)
+    return float((hits.mean() - base) / (1 - base)) if by_chance < _CHANCE else 0.0
 
 
 def _neighbours(key: Codes, person: Codes) -> tuple[Codes, Codes]:
@@ -116,12 +170,12 @@ def _neighbours(key: Codes, person: Codes) -> tuple[Codes, Codes]:
     return before, after
 
 
-def _rank_skill(key: Codes, rank: NDArray[np.float64], alone: NDArray[np.bool_], before: Codes, after: Codes) -> float:
+def _rank_errors(
+    key: Codes, rank: NDArray[np.float64], alone: NDArray[np.bool_], before: Codes, after: Codes
+) -> NDArray[np.float64]:
     sizes, sums = np.bincount(key), np.bincount(key, weights=rank)
     others = (sums[key] - rank) / np.maximum(sizes[key] - 1, 1)
-    near = (rank[before] + rank[after]) / 2
-    error = rank - np.where(alone, near, others)
-    return float(1 - (error**2).mean() / rank.var())
+    return rank - np.where(alone, (rank[before] + rank[after]) / 2, others)
 
 
 def _majority_hits(key: Codes, codes: Codes) -> NDArray[np.float64]:

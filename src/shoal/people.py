@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from shoal.encoding import EncodedColumn, find_missing
 from shoal.errors import InputError
-from shoal.schema import Schema
+from shoal.schema import Schema, dtype_name
 
 Floats = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -45,7 +45,8 @@ class People:
     def log_weight(self) -> Floats:
         """Return log weights, a weight of 0 counting as half of the smallest other one."""
         assert self.weight is not None
-        return np.log(np.maximum(self.weight, self.weight[self.weight > 0].min() / 2))
+        logs = np.log(np.where(self.weight > 0, self.weight, 1.0))
+        return np.where(self.weight > 0, logs, logs[self.weight > 0].min() - np.log(2))
 
 
 def find_people(frame: nw.DataFrame[Any], schema: Schema, columns: list[EncodedColumn]) -> People:
@@ -55,14 +56,14 @@ def find_people(frame: nw.DataFrame[Any], schema: Schema, columns: list[EncodedC
     if weight_name is not None:
         if not frame[weight_name].dtype.is_numeric():
             raise InputError(
-                f"weight={weight_name!r} must be a column of numbers, but its dtype is {frame[weight_name].dtype}."
+                f"weight={weight_name!r} must be numbers, but its dtype is {dtype_name(frame[weight_name])}."
             )
         _refuse_missing(frame[weight_name], f"weight={weight_name!r}")
         weight = read_weight(frame[weight_name].to_numpy(), len(frame), f"weight={weight_name!r}")
     if unit is None:
         for name in schema.names("identifier"):
-            known = frame[name].drop_nulls()
-            if known.n_unique() < len(known):
+            known = _number(frame[name])[~find_missing(frame[name])]
+            if len(np.unique(known)) < len(known):
                 raise InputError(
                     f"Identifier {name!r} has repeated values. If a person has several rows, say which column tells "
                     f"people apart, such as unit={name!r}. If every row is another person, name a column that never "
@@ -103,6 +104,9 @@ def _refuse_missing(series: nw.Series[Any], what: str) -> None:
 def _number(series: nw.Series[Any]) -> Index:
     """Return 0, 1, ... for the distinct values of a column, in order of their first row."""
     seen: dict[Any, int] = {}
-    return np.fromiter(
-        (seen.setdefault(value, len(seen)) for value in series.to_list()), dtype=np.int64, count=len(series)
-    )
+    values = series.to_list()
+    try:
+        numbers = [seen.setdefault(value, len(seen)) for value in values]
+    except TypeError:  # lists and the like
+        numbers = [seen.setdefault(str(value), len(seen)) for value in values]
+    return np.array(numbers, dtype=np.int64)

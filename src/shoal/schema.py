@@ -6,7 +6,8 @@ dtypes, shown, and can be overridden.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import difflib
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -103,6 +104,14 @@ def _collect_roles(
         ("unit", "unit", [] if unit is None else [unit]),
         ("identifier", "identifiers", identifiers),
     ]
+    named = [
+        name for _, _, names in given if isinstance(names, Iterable) and not isinstance(names, str) for name in names
+    ]
+    known = frame.columns
+    if named and not any(name in known or difflib.get_close_matches(str(name), known) for name in named):
+        raise InputError(  # without a list of columns: where a file has no header, they are somebody's values
+            "None of the named columns is in the table. If it comes from a file, does that begin with a header?"
+        )
     roles: dict[str, Role] = {}
     for role, argument, names in given:
         if isinstance(names, str):
@@ -128,11 +137,15 @@ def _collect_roles(
 def _check_kinds(
     kinds: Mapping[str, str | Sequence[Any]], columns: Sequence[str], roles: Mapping[str, Role]
 ) -> dict[str, str | Sequence[Any]]:
+    if not isinstance(kinds, Mapping):
+        raise InputError(f"kinds must map columns to kinds, but it is a {type(kinds).__name__}.")
     for name, kind in kinds.items():
         if name not in columns:
             raise InputError(f"kinds names {name!r}, which is not a column{suggest(name, columns)}")
         if roles[name] not in ("quasi_identifier", "sensitive"):
             raise InputError(f"kinds names {name!r}, but only quasi-identifiers and sensitive columns have a kind.")
+        if not isinstance(kind, str | Sequence) or not all(isinstance(level, Hashable) for level in kind):
+            raise InputError(f"kinds[{name!r}] must be a kind or a list of levels in order.")
         if isinstance(kind, str) and kind not in KINDS:
             raise InputError(f"kinds[{name!r}]={kind!r} is not known{suggest(kind, KINDS)}")
     return dict(kinds)
@@ -148,10 +161,10 @@ def _find_kind(
             raise InputError(f"kinds[{series.name!r}] must list different levels in order, at least one.")
         return "ordinal", levels
     inferred, levels_in_order = infer_kind(series)
-    if given is None:
+    if given is None or inferred is None:
         if inferred is None and strict:
             raise InputError(
-                f"Column {series.name!r} has dtype {series.dtype}, which cannot be a quasi-identifier; convert it to "
+                f"Column {series.name!r} has dtype {dtype_name(series)}, which cannot be a quasi-identifier; make it "
                 "numbers, text or dates, or drop it."
             )
         return inferred, levels_in_order
@@ -160,7 +173,7 @@ def _find_kind(
             f"Column {series.name!r} has no order of its own; give its levels: kinds={{{series.name!r}: [...]}}."
         )
     if given == "datetime" and inferred != "datetime":
-        raise InputError(f"Column {series.name!r} has dtype {series.dtype}; convert it to a date or time first.")
+        raise InputError(f"Column {series.name!r} has dtype {dtype_name(series)}; convert it to a date or time first.")
     kind: Kind = next(kind for kind in KINDS if kind == given)
     return kind, levels_in_order if kind == "ordinal" else None
 
@@ -182,6 +195,11 @@ def infer_kind(series: nw.Series[Any]) -> tuple[Kind | None, tuple[Any, ...] | N
     if dtype == nw.Object:
         return _infer_object_kind(series), None
     return None, None
+
+
+def dtype_name(series: nw.Series[Any]) -> str:
+    """Return the name of a dtype without its parameters: categories are values of the data."""
+    return type(series.dtype).__name__
 
 
 def _infer_object_kind(series: nw.Series[Any]) -> Kind | None:

@@ -6,14 +6,13 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
-import numpy as np
-
 from shoal.clustering.kmember import ALGORITHMS, check_k
 from shoal.encoding import EncodedColumn
 from shoal.errors import InputError, suggest
 
 METHODS = ("centroid", "resample", "permute", "gaussian")
 RECOVERIES = ("transport", "rank", "cdf")
+_LARGEST = 1e6  # of a weight or variance, on standardised columns
 
 
 @dataclass(frozen=True)
@@ -48,8 +47,8 @@ class Settings:
             raise InputError("release_values='smoothed' does not go with method='centroid', which releases means.")
         for name, sign in (("response_weight", "non-negative"), ("loading", "positive")):
             value = getattr(self, name)
-            if not isinstance(value, Real) or not 0 <= float(value) < np.inf or (value == 0 and sign == "positive"):
-                raise InputError(f"{name}={value!r} must be a {sign} number.")
+            if not isinstance(value, Real) or not 0 <= float(value) <= _LARGEST or (value == 0 and sign == "positive"):
+                raise InputError(f"{name}={value!r} must be a {sign} number, at most {_LARGEST:g}.")
 
     def check_columns(self, columns: list[EncodedColumn]) -> None:
         """Refuse to smooth columns that cannot hold fresh numbers."""

@@ -115,6 +115,7 @@ def test_a_configuration_file_and_the_command_line_wins(folder):
         (["people.csv", "-o", "r.xyz", *ROLES], 2, "'.xyz', which is not known"),
         (["people.csv", "-o", "people.csv", *ROLES], 4, "nothing may be overwritten"),
         (["people.csv", "-o", "r.csv", *ROLES, "--certificate", "people.csv"], 4, "nothing may be overwritten"),
+        (["people.csv", "-o", "r.csv", *ROLES, "--certificate", "-"], 4, "cannot go to standard output"),
         (["people.csv", "-o", "no/r.csv", *ROLES], 4, "does not exist; make it first"),
         (["none.csv", "-o", "r.csv", *ROLES], 4, "No such file"),
         (["people.csv", "-o", "r.csv", *ROLES, "--config", "none.toml"], 4, "No such file"),
@@ -142,13 +143,17 @@ def test_bad_configurations(folder, capsys):
         ('sensitive = "cost"', "sensitive in the configuration must be a list of column names"),
         ('k = "five"', "k in the configuration must be a number"),
         ("k = true", "k in the configuration must be a number"),
+        ("qi = ['age']\nkinds = {age = 3}", "must be a kind or a list of levels"),
+        ('output = "shoal.toml"', "nothing may be overwritten"),
         ("kinds = 3", "kinds in the configuration must be a table"),
         ('loading = "a"', "loading in the configuration must be a number"),
         ("certificate = 5", "certificate in the configuration must be a text"),
         ('escape-formulas = "no"', "must be true or false"),
     ):
         (folder / "shoal.toml").write_text(text)
-        assert run("people.csv", "-o", "r.csv", "--config", "shoal.toml") == 2
+        output = [] if "output" in text else ["-o", "r.csv"]
+        formats = ["--output-format", "csv"]
+        assert run("people.csv", *output, *formats, "--others", "drop", "--config", "shoal.toml") in (2, 4)
         assert expected in capsys.readouterr().err
 
 

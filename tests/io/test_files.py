@@ -118,6 +118,39 @@ def test_truncated_files(tmp_path, table):
                 read_table(str(path))
 
 
+def test_blank_lines_are_nobody(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("a,b\n\n1,x\n\n2,\n\n\n")
+    assert read_table(str(path)).rows() == [(1, "x"), (2, None)]
+    path.write_bytes(b"a,b\r\n1,x\r\n\r\n")
+    assert read_table(str(path)).rows() == [(1, "x")]
+
+
+def test_codes_that_look_like_numbers_stay_text(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("icd,lot,big,price\n250.00,8E5,1e400,1.50\n250.0,9E5,1,2.25\n401.90,8E6,2,3\n")
+    table = read_table(str(path))
+    assert table.dtypes == [pl.String, pl.String, pl.String, pl.Float64]
+    assert table["icd"].to_list() == ["250.00", "250.0", "401.90"]
+
+
+def test_a_very_long_cell(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("a,b\n" + "x" * 200_000 + ",\ny,1\n")
+    assert read_table(str(path)).shape == (2, 2)
+
+
+def test_odd_paths(tmp_path, table):
+    with pytest.raises(FileError, match="Cannot read"):
+        read_table("a\0.csv")
+    with pytest.raises(FileError, match="NUL"):
+        write_release(table, {}, str(tmp_path / "a\0.csv"))
+    with pytest.raises(FileError, match="File name too long"):
+        write_release(table, {}, tmp_path / ("a" * 300 + ".csv"))
+    with pytest.raises(FileError, match="cannot go to standard output"):
+        write_release(table, {}, tmp_path / "t.csv", "-")
+
+
 def test_missing_files_and_formats(tmp_path):
     with pytest.raises(FileError, match="No such file"):
         read_table(str(tmp_path / "none.csv"))
@@ -134,8 +167,9 @@ def test_arrow_streams_are_read_too(tmp_path, table):
 
 
 def test_nested_columns_do_not_fit_into_csv(tmp_path):
-    with pytest.raises(InputError, match="CSV cannot hold column 'x'"):
-        write_release(pl.DataFrame({"x": [[1]]}), {}, tmp_path / "t.csv")
+    for values in ([[1]], [datetime.timedelta(1)]):
+        with pytest.raises(InputError, match="csv cannot hold column 'x'"):
+            write_release(pl.DataFrame({"x": values}), {}, tmp_path / "t.csv")
     assert list(tmp_path.iterdir()) == []
 
 

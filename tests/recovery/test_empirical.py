@@ -46,6 +46,15 @@ def test_uniforms_become_the_weighted_distribution(rng):
     assert chisquare(np.bincount(drawn @ [3, 1], minlength=9), 20_000 * expected).pvalue > 1e-4
 
 
+def test_rounding_does_not_skip_a_value():
+    target = EmpiricalRosenblatt().fit(np.arange(1, 101)[:, None])
+    np.testing.assert_array_equal(target.inverse_transform(np.arange(1, 101)[:, None] / 100).ravel(), np.arange(1, 101))
+    assert EmpiricalRosenblatt().fit([[1], [2]], [1e308, 1e308]).inverse_transform([[0.4], [0.6]]).tolist() == [
+        [1],
+        [2],
+    ]
+
+
 def test_records_of_weight_0_are_never_drawn():
     got = EmpiricalRosenblatt().fit([[0], [1], [2]], [0.0, 1.0, 0.0]).inverse_transform([[0.0], [0.5], [1.0]])
     assert got.ravel().tolist() == [1, 1, 1]

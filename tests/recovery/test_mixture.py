@@ -203,6 +203,12 @@ def test_bad_mixtures(arguments, text):
         MixtureRosenblatt(*arguments)
 
 
+def test_absurd_points_and_weights_stay_finite():
+    mixture = MixtureRosenblatt([[0.0, 0.0], [1.0, 1.0]], [np.eye(2)] * 2, [1.7e308, 1.7e308])
+    assert mixture.weights.tolist() == [0.5, 0.5]
+    assert np.isfinite(mixture.transform([[1e155, -1e300], [-1.7e308, 1.7e308]])).all()
+
+
 def test_bad_points_and_cells():
     mixture = MixtureRosenblatt([[0.0]], [[[1.0]]], [1.0], cells={1: [[0.5, 0.5]]})
     with pytest.raises(InputError, match=r"shape \(n, 2\)"):
@@ -213,6 +219,9 @@ def test_bad_points_and_cells():
         mixture.transform([[0.0, 2.5]])
     with pytest.raises(InputError, match="name coordinates from 0 to 1"):
         MixtureRosenblatt([[0.0]], [[[1.0]]], [1.0], cells={5: [[1.0]]})
+    unreachable = MixtureRosenblatt([[0.0]], [[[1.0]]], [1.0], cells={0: [[0.0, 1.0]]})
+    with pytest.raises(InputError, match="cell of coordinate 0 that no component can reach"):
+        unreachable.transform([[0.5, 0.0]])
     with pytest.raises(InputError, match="each a distribution"):
         MixtureRosenblatt([[0.0]], [[[1.0]]], [1.0], cells={1: [[0.5, 0.1]]})
 

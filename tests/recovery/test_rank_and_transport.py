@@ -125,6 +125,16 @@ def test_a_million_rows():
     assert cost(dithered, X, index) < 0.35 * 1_000_000
 
 
+def test_tiny_leaves_and_huge_numbers(rng):
+    dithered, X = pair(rng, 50, 2, discrete=False)
+    for leaf_size in (1, 2):
+        assert sorted(transport_recover(dithered, X, leaf_size=leaf_size, return_index=True)) == list(range(50))
+    np.testing.assert_array_equal(
+        transport_recover(dithered * 1e200, X * 1e200, return_index=True),
+        transport_recover(dithered, X, return_index=True),
+    )
+
+
 @pytest.mark.parametrize("recover", [rank_recover, transport_recover])
 def test_errors(recover):
     with pytest.raises(InputError, match="same shape"):

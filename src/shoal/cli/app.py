@@ -145,13 +145,15 @@ def anonymize(
 
     Example: shoal anonymize people.csv -o release.csv --qi age,sex,zip --sensitive cost --identifiers name -k 10
 
+    TABLE is a CSV, Parquet or Arrow file, or - for standard input; lists of columns are separated by commas.
+
     Every column needs a role (--qi, --sensitive, --identifiers, --weight, --unit) unless --others says what to do.
     """
     given = {name: value for name, value in locals().items() if name not in ("table", "config", "quiet")}
     options = merge_options(given, read_config(config) if config else {})
     from shoal.cli.run import run_anonymize
 
-    run_anonymize(table, options, quiet=quiet)
+    run_anonymize(table, options, config=config, quiet=quiet)
 
 
 @app.command(epilog=_EPILOG)

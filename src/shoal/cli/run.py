@@ -24,7 +24,7 @@ from shoal.io.reading import STANDARD
 from shoal.release import Release
 
 
-def run_anonymize(source: str, options: dict[str, Any], *, quiet: bool) -> None:
+def run_anonymize(source: str, options: dict[str, Any], *, config: str | None = None, quiet: bool = False) -> None:
     """Read, release, write, and say what was done."""
     output = options.pop("output", None)
     if output is None:
@@ -33,7 +33,8 @@ def run_anonymize(source: str, options: dict[str, Any], *, quiet: bool) -> None:
     formats = options.pop("input_format", None), options.pop("output_format", None)
     escape = options.pop("escape_formulas")
     find_format(output, formats[1])
-    refuse_output([source], [output] if certificate is None else [output, certificate])
+    inputs = [source, *(() if config is None else (config,))]
+    refuse_output(inputs, [output] if certificate is None else [output, certificate])
     if not options.get("quasi_identifiers"):
         raise InputError("Say by which columns a person could be recognised: --qi age,sex,zip.")
     with keep_quiet() if quiet else contextlib.nullcontext():

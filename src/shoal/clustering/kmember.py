@@ -61,7 +61,7 @@ class KMemberClustering(ClusterMixin, BaseEstimator):
         check_k(self.k)
         if self.algorithm not in ALGORITHMS:
             raise InputError(f"algorithm={self.algorithm!r} is not known{suggest(self.algorithm, ALGORITHMS)}")
-        points: NDArray[np.float64] = validate_data(self, X, dtype=np.float64, order="C")
+        points = read_points(self, X)
         check_enough(self.k, len(points))
         largest = float(np.abs(points).max())
         scale = largest if largest > _SQUARES_OVERFLOW else 1.0
@@ -74,6 +74,16 @@ class KMemberClustering(ClusterMixin, BaseEstimator):
         centres, inertia = describe_clusters(points, weight, self.labels_, self.n_clusters_)
         self.cluster_centers_, self.inertia_ = centres * scale, inertia * scale * scale
         return self
+
+
+def read_points(estimator: BaseEstimator, X: Any, **checks: Any) -> NDArray[np.float64]:
+    """Return X as an array of numbers, checked by scikit-learn."""
+    try:
+        return validate_data(estimator, X, dtype=np.float64, order="C", **checks)
+    except ValueError as error:
+        if "could not convert string" in str(error):  # NumPy would quote the text
+            raise InputError("X must hold numbers only, but it holds text.") from None
+        raise
 
 
 def check_k(k: Any) -> None:

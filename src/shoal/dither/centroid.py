@@ -6,14 +6,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 Index = NDArray[np.int64]
+_SUMS_OVERFLOW = 1e290
 
 
 def cluster_means(numbers: NDArray[np.float64], labels: Index) -> NDArray[np.float64]:
     """Return the mean of the known numbers of every cluster, NaN where more than half of them are missing."""
     known = ~np.isnan(numbers)
     counts = np.bincount(labels, weights=known)
-    sums = np.bincount(labels, weights=np.where(known, numbers, 0.0))
-    means = sums / np.maximum(counts, 1)
+    largest = np.abs(numbers[known]).max(initial=0.0)
+    scale = largest if largest > _SUMS_OVERFLOW else 1.0
+    sums = np.bincount(labels, weights=np.where(known, numbers, 0.0) / scale)
+    means = sums / np.maximum(counts, 1) * scale
     return np.where(2 * counts >= np.bincount(labels), means, np.nan)
 
 

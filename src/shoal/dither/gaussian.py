@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.dither.resampling import Index
+from shoal.errors import InputError
 
 Floats = NDArray[np.float64]
 _ROWS_AT_ONCE = 65_536
@@ -53,7 +54,10 @@ class GaussianDither:
     def draw(self, labels: Index, rng: np.random.Generator) -> Floats:
         """Draw one point for every record, shape (n, p), depending on the record through its cluster only."""
         p = self.means.shape[1]
-        factors = np.linalg.cholesky(self.covariances) if p else np.zeros_like(self.covariances)
+        try:
+            factors = np.linalg.cholesky(self.covariances) if p else np.zeros_like(self.covariances)
+        except np.linalg.LinAlgError:
+            raise InputError("loading is too small for columns that determine one another; raise it.") from None
         points = rng.standard_normal((len(labels), p))
         for start in range(0, len(labels), _ROWS_AT_ONCE):
             part = slice(start, start + _ROWS_AT_ONCE)

@@ -32,7 +32,7 @@ _ESCAPED = r"^'('*[=+\-@\t\r])"
 _INTEGER = r"^(0|-?[1-9][0-9]*)$"
 _FLOAT = r"^-?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 _DATE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
-_DATETIME = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]+)?$"
+_DATETIME = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?$"
 
 
 def find_format(path: str, fmt: str | None = None) -> Format:
@@ -63,8 +63,9 @@ def read_table(path: str, fmt: str | None = None) -> pl.DataFrame:
     form = find_format(path, fmt)
     try:
         data = sys.stdin.buffer.read() if path == STANDARD else Path(path).read_bytes()
-    except OSError as error:
-        raise FileError(f"Cannot read {path!r}: {error.strerror or type(error).__name__}.") from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or type(error).__name__
+        raise FileError(f"Cannot read {path!r}: {reason}.") from None
     if not data:
         raise FileError(f"{path!r} is empty.")
     try:
@@ -97,6 +98,7 @@ def _read_csv(data: bytes) -> pl.DataFrame:
     if len(names) == 1 and other is not None:
         raise FileError(f"The CSV header has one name only; are its columns separated by {other!r}? Use commas.")
     table = pl.read_csv(io.BytesIO(data), new_columns=names, infer_schema=False, encoding="utf8")
+    table = table.filter(~pl.all_horizontal(pl.all().is_null()))  # blank lines are nobody
     if table.is_empty():
         raise FileError("The CSV file has a header but no rows.")
     if table.width != len(names):
@@ -109,6 +111,7 @@ def _read_csv(data: bytes) -> pl.DataFrame:
 
 def _refuse_short_rows(data: bytes, width: int) -> None:
     """Refuse rows of too few cells, which the fast reader fills up: the sign of a file that was cut."""
+    csv.field_size_limit(len(data) + 1)
     for number, row in enumerate(csv.reader(io.StringIO(data.decode("utf-8-sig"), newline="")), start=1):
         if row and len(row) != width:
             raise FileError(f"CSV row {number} has {len(row)} cells, but the header has {width} names.")
@@ -123,7 +126,10 @@ def _infer(column: pl.Series) -> pl.Series:
         return column.cast(pl.Int64)
     if known.str.contains(_FLOAT).all():
         digits = known.str.replace("[eE].*$", "").str.replace(r"^-?0*\.?0*", "").str.count_matches("[0-9]")
-        return column.cast(pl.Float64) if digits.max() <= 17 else column  # type: ignore[operator]
+        numbers = column.cast(pl.Float64)
+        # Codes look like numbers too: 250.0 beside 250.00, 8E5, or more digits than a number can hold.
+        is_code = digits.max() > 17 or known.str.contains("^[0-9]+E").any() or numbers.is_infinite().any()  # type: ignore[operator]
+        return column if is_code or known.n_unique() > numbers.drop_nulls().n_unique() else numbers
     if known.is_in(["true", "false"]).all():
         return column == "true"
     if known.str.contains(_DATE).all():

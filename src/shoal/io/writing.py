@@ -59,6 +59,10 @@ def certificate_path_of(path: str) -> str | None:
 
 def refuse_output(inputs: Sequence[str], outputs: Sequence[str]) -> None:
     """Refuse outputs that would overwrite an input or one another, or whose folder is missing."""
+    if any("\0" in path for path in outputs):
+        raise FileError("The name of an output has a NUL character; choose another.")
+    if STANDARD in outputs[1:]:
+        raise FileError("The certificate cannot go to standard output; name a file.")
     seen = [os.path.realpath(path) for path in inputs if path != STANDARD]
     for path in outputs:
         if path == STANDARD:
@@ -75,23 +79,33 @@ def refuse_output(inputs: Sequence[str], outputs: Sequence[str]) -> None:
         seen.append(real)
 
 
-def table_to_bytes(table: Any, fmt: Format, *, escape_formulas: bool = True) -> bytes:
+def table_to_bytes(table: Any, form: Format, *, escape_formulas: bool = True) -> bytes:
     """Return the table as the bytes of a file."""
     try:
         frame = table if isinstance(table, pl.DataFrame) else nw.from_native(table, eager_only=True).to_polars()
     except ImportError:
         raise InputError("Writing a pandas table needs pyarrow; install it, or convert the table to polars.") from None
+    except (Exception, pl.exceptions.PanicException) as error:  # noqa: BLE001, its text may quote a cell
+        raise InputError(
+            f"The table has a column that files cannot hold ({type(error).__name__}); convert it."
+        ) from None
     buffer = io.BytesIO()
-    if fmt == "parquet":
-        frame.write_parquet(buffer)
-    elif fmt == "arrow":
-        frame.write_ipc(buffer)
-    else:
-        nested = [name for name, dtype in frame.schema.items() if dtype.is_nested() or dtype == pl.Binary]
-        if nested:
-            raise InputError(f"CSV cannot hold column {nested[0]!r} of dtype {frame.schema[nested[0]]}; write Parquet.")
-        (_escape(frame) if escape_formulas else frame).write_csv(buffer)
+    try:
+        if form == "parquet":
+            frame.write_parquet(buffer)
+        elif form == "arrow":
+            frame.write_ipc(buffer)
+        else:
+            (_escape(frame) if escape_formulas else frame).write_csv(buffer)
+    except (Exception, pl.exceptions.PanicException):  # noqa: BLE001, likewise
+        odd = [name for name, dtype in frame.schema.items() if not _fits_csv(dtype)]
+        column = f"column {odd[0]!r}" if odd else "some column"
+        raise InputError(f"{form} cannot hold {column} of this table; convert it, or choose another format.") from None
     return buffer.getvalue()
+
+
+def _fits_csv(dtype: pl.DataType) -> bool:
+    return not (dtype.is_nested() or dtype in (pl.Binary, pl.Duration, pl.Object))
 
 
 def _escape(frame: pl.DataFrame) -> pl.DataFrame:
@@ -171,4 +185,5 @@ def _temporary_file(target: Path, data: bytes) -> Iterator[Path]:
                 os.fsync(file.fileno())
         yield draft
     finally:
-        draft.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # it may never have come to be
+            draft.unlink()

@@ -38,9 +38,9 @@ class EmpiricalRosenblatt:
         if rows.ndim != 2 or 0 in rows.shape:
             raise InputError(f"X must have shape (n, d) with n, d >= 1, but its shape is {rows.shape}.")
         weight = np.ones(len(rows)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-        if weight.shape != (len(rows),) or not np.isfinite(weight).all() or (weight < 0).any() or weight.sum() == 0:
+        if weight.shape != (len(rows),) or not np.isfinite(weight).all() or (weight < 0).any() or not weight.any():
             raise InputError(f"sample_weight must be {len(rows)} numbers, none negative or missing, not all 0.")
-        rows, weight = rows[weight > 0], weight[weight > 0]
+        rows, weight = rows[weight > 0], weight[weight > 0] / weight.max()
         self.rows_, inverse = np.unique(rows, axis=0, return_inverse=True)
         self.row_index_ = inverse.ravel()
         self._cumulative = np.concatenate([[0.0], np.cumsum(np.bincount(self.row_index_, weights=weight))])
@@ -68,6 +68,7 @@ class EmpiricalRosenblatt:
         for j in range(d):
             below = self._cumulative[low]
             mass = below + quantile[:, j] * (self._cumulative[high] - below)
+            mass -= 8 * np.finfo(np.float64).eps * self._cumulative[high]  # F(v) may fall short of u by rounding only
             at = np.clip(np.searchsorted(self._cumulative[1:], mass, side="left"), low, high - 1)
             low, high = self._first[at, j], self._last[at, j]
         return at

@@ -14,6 +14,7 @@ from shoal.errors import InputError
 
 _ROWS_AT_ONCE = 4096  # a whole number of kernel blocks; bounds the memory of a thread
 _NEAR_UNDERFLOW = 1e-200
+_FARTHEST = 1e150  # standard deviations; beyond this squares overflow
 
 
 class MixtureRosenblatt:
@@ -63,7 +64,7 @@ class MixtureRosenblatt:
         mean, covariance, weight, pmfs = _check(means, covariances, weights, cells or {})
         if merge:
             mean, covariance, weight, pmfs = _merge(mean, covariance, weight, pmfs)
-        self.weights = weight / weight.sum()
+        self.weights = weight / weight.max() / (weight / weight.max()).sum()
         self.n_components = len(weight)
         self.n_jobs = n_jobs
         d = mean.shape[1] + len(pmfs)
@@ -133,7 +134,9 @@ class MixtureRosenblatt:
     def _transform_far_row(self, point: NDArray[np.float64]) -> NDArray[np.float64]:
         """Transform a point in log space, right however far from every component it lies."""
         log_weight = np.log(self.weights)
-        z = np.einsum("cji,ci->cj", self._whiteners, (point - self._means) * ~self._is_cell)
+        with np.errstate(over="ignore", invalid="ignore"):
+            z = np.einsum("cji,ci->cj", self._whiteners, (point - self._means) * ~self._is_cell)
+        z = np.clip(np.nan_to_num(z), -_FARTHEST, _FARTHEST)
         u = np.empty(len(point))
         for j, value in enumerate(point):
             if self._is_cell[j]:
@@ -146,6 +149,8 @@ class MixtureRosenblatt:
                 log_density = -0.5 * z[:, j] ** 2 + np.log(self._whiteners[:, j, j])
             u[j] = np.exp(logsumexp(log_weight + log_cdf) - logsumexp(log_weight))
             log_weight = log_weight + log_density
+            if np.isneginf(log_weight).all():
+                raise InputError(f"x has a point in a cell of coordinate {j} that no component can reach.")
         return u
 
 
@@ -159,7 +164,7 @@ def _check(means: ArrayLike, covariances: ArrayLike, weights: ArrayLike, cells: 
     c, p = mean.shape
     if covariance.shape != (c, p, p):
         raise InputError(f"covariances must have shape {(c, p, p)}, but its shape is {covariance.shape}.")
-    if weight.shape != (c,) or not np.isfinite(weight).all() or (weight < 0).any() or weight.sum() == 0:
+    if weight.shape != (c,) or not np.isfinite(weight).all() or (weight < 0).any() or not weight.any():
         raise InputError(f"weights must be {c} numbers, none negative or missing, not all 0.")
     if not (np.isfinite(mean).all() and np.isfinite(covariance).all()):
         raise InputError("means and covariances must be finite, but they have missing or infinite values.")
@@ -178,7 +183,7 @@ def _merge(mean: Any, covariance: Any, weight: Any, pmfs: dict[int, Any]) -> Any
     _, first, group = np.unique(
         np.hstack([mean, covariance.reshape(c, p * p), *tables]), axis=0, return_index=True, return_inverse=True
     )
-    total = np.bincount(group.ravel(), weights=weight)
+    total = np.bincount(group.ravel(), weights=weight / weight.max())
     return mean[first], covariance[first], total, {j: table[first] for j, table in pmfs.items()}
 
 

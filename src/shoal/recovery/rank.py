@@ -49,11 +49,15 @@ def rank_recover(dithered: ArrayLike, X: ArrayLike, *, return_index: bool = Fals
 
 def check_pair(dithered: ArrayLike, X: ArrayLike) -> tuple[NDArray[np.float64], NDArray[Any]]:
     """Check that points and rows can be matched, and return them as arrays."""
-    points, rows = np.asarray(dithered, dtype=np.float64), np.asarray(X)
+    try:
+        points, rows = np.asarray(dithered, dtype=np.float64), np.asarray(X)
+        numbers = rows.astype(np.float64)
+    except (TypeError, ValueError):
+        raise InputError("dithered and X must hold numbers, in rows of equal length.") from None
     if points.ndim != 2 or points.shape != rows.shape or 0 in points.shape:
         raise InputError(
             f"dithered and X must have the same shape (n, d), n, d >= 1, but they have {points.shape} and {rows.shape}."
         )
-    if not (np.isfinite(points).all() and np.isfinite(rows.astype(np.float64)).all()):
+    if not (np.isfinite(points).all() and np.isfinite(numbers).all()):
         raise InputError("dithered and X must be finite, but they have missing or infinite values.")
     return points, rows

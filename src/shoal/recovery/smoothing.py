@@ -11,10 +11,10 @@ Floats = NDArray[np.float64]
 def smooth_values(numbers: Floats, source: NDArray[np.int64], k: int, rng: np.random.Generator) -> Floats:
     """Draw for every record a value near that of its source row, from a smoothed quantile function.
 
-    A value that at least k rows share is kept. All others are drawn uniformly from an interval around k or more
-    neighbouring rare values (fewer only where shared values enclose fewer). The outermost intervals keep the mean of
-    their values and are not bounded by the largest or smallest one; values that are never negative stay so. Missing
-    values (NaN) stay missing.
+    A value that at least k rows share is to be kept: NaN is returned for it, as for a missing one. All others are
+    drawn uniformly from an interval around k or more neighbouring rare values (fewer only where shared values enclose
+    fewer). The outermost intervals keep the mean of their values and are not bounded by the largest or smallest one,
+    but a column that is never negative stays so.
 
     Parameters
     ----------
@@ -25,11 +25,12 @@ def smooth_values(numbers: Floats, source: NDArray[np.int64], k: int, rng: np.ra
     known = ~np.isnan(numbers)
     values, codes, counts = np.unique(numbers[known], return_inverse=True, return_counts=True)
     low, high = _find_intervals(values, counts, k)
+    shared = counts >= k
     code = np.zeros(len(numbers), dtype=np.int64)
     code[known] = codes
     at = code[source]
     drawn = low[at] + (high[at] - low[at]) * rng.random(len(source))
-    return np.where(known[source], drawn, np.nan)
+    return np.where(known[source] & ~shared[at], drawn, np.nan)
 
 
 def _find_intervals(values: Floats, counts: NDArray[np.int64], k: int) -> tuple[Floats, Floats]:

@@ -16,6 +16,7 @@ from shoal.recovery.rank import check_pair
 # Shares at which later rounds cut, so that no two rounds draw the same borders.
 _CUTS = (0.38, 0.62, 0.45, 0.55, 0.33, 0.67)
 _LARGE = 50_000
+_SQUARES_OVERFLOW = 1e100
 
 Index = NDArray[np.int64]
 
@@ -58,7 +59,10 @@ def transport_recover(
     """
     points, given = check_pair(dithered, X)
     rows = given.astype(np.float64)
-    leaf_size = leaf_size or (512 if len(points) <= _LARGE else 128)
+    largest = max(np.abs(points).max(), np.abs(rows).max())
+    if largest > _SQUARES_OVERFLOW:
+        points, rows = points / largest, rows / largest
+    leaf_size = max(leaf_size or (512 if len(points) <= _LARGE else 128), 2)
     rounds = rounds if rounds is not None else (4 if len(points) <= _LARGE else 2)
     everyone = np.arange(len(points))
     index = np.empty(len(points), dtype=np.int64)
@@ -119,7 +123,7 @@ def _split(points: NDArray[np.float64], everyone: Index, leaf_size: int, share: 
             leaves.append(members)
             continue
         inside = points[members]
-        cut = int(len(members) * share)
+        cut = max(1, int(len(members) * share))
         order = np.argpartition(inside[:, int(np.argmax(inside.var(axis=0)))], cut)
         todo += [members[order[:cut]], members[order[cut:]]]
     return leaves
