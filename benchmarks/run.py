@@ -11,16 +11,17 @@ import inspect
 import io
 import json
 import platform
-import resource
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
 import polars as pl
+import psutil
 from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 from scipy.special import ndtr
@@ -64,14 +65,23 @@ def release_file(source: str, way: str, target: str) -> dict[str, float]:
     qi = ["sex", "age", "education", "income", "height"]
     table = pl.read_parquet(source)
     shoal.anonymize(table.head(200), quasi_identifiers=qi, sensitive=["cost"], **WAYS[way])  # compile, load
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    seconds = []
+    process, seconds = psutil.Process(), []
+    before = peak = process.memory_info().rss
+    done = threading.Event()
+
+    def watch() -> None:
+        nonlocal peak
+        while not done.wait(0.005):
+            peak = max(peak, process.memory_info().rss)
+
+    threading.Thread(target=watch, daemon=True).start()
     for _ in range(3):
         began = time.perf_counter()
         table = pl.read_parquet(source)
         shoal.anonymize(table, quasi_identifiers=qi, sensitive=["cost"], **WAYS[way]).write(target)
         seconds.append(time.perf_counter() - began)
-    return {"seconds": min(seconds), "megabytes": (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024}
+    done.set()
+    return {"seconds": min(seconds), "megabytes": (peak - before) / 2**20}
 
 
 def bench_anonymize() -> list[dict[str, object]]:

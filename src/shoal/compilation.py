@@ -93,7 +93,5 @@ def run_in_threads(work: Callable[[int, int], None], n_rows: int, block: int, n_
         for start, stop in ranges:
             work(start, stop)
         return
-    work(*ranges[0])  # compile in one thread before the others start
     with ThreadPoolExecutor(threads) as pool:
-        for _ in pool.map(lambda r: work(*r), ranges[1:]):
-            pass
+        list(pool.map(lambda r: work(*r), ranges))  # a list, so that an error in a thread surfaces here

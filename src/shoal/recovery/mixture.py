@@ -12,7 +12,7 @@ from scipy.special import log_ndtr, logsumexp
 from shoal.compilation import run_in_threads
 from shoal.errors import InputError
 
-_ROWS_AT_ONCE = 4096  # a whole number of kernel blocks; bounds the memory of a thread
+_ROWS_AT_ONCE = 512  # a whole number of kernel blocks: small enough to keep every thread busy
 _NEAR_UNDERFLOW = 1e-200
 _FARTHEST = 1e150  # standard deviations; beyond this squares overflow
 
