@@ -120,7 +120,7 @@ def test_a_configuration_file_and_the_command_line_wins(folder):
         (["none.csv", "-o", "r.csv", *ROLES], 4, "No such file"),
         (["people.csv", "-o", "r.csv", *ROLES, "--config", "none.toml"], 4, "No such file"),
         (["people.csv", "-o", "r.csv", *ROLES, "--frobnicate"], 2, "No such option"),
-        (["people.csv", "-o", "r.csv", *ROLES, "-k", "many"], 2, "not a valid int"),
+        (["people.csv", "-o", "r.csv", *ROLES, "-k", "many"], 2, "Invalid value for '-k'"),
         ([], 2, "Missing argument"),
     ],
 )

@@ -8,8 +8,8 @@ import traceback
 from pathlib import Path
 from typing import Annotated, NoReturn
 
-import click
 import typer
+from typer.exceptions import TyperException
 
 from shoal.cli.config import merge_options, read_config
 from shoal.cli.wording import in_shell_words
@@ -25,7 +25,6 @@ _EPILOG = (
 
 app = typer.Typer(
     add_completion=False,
-    no_args_is_help=True,
     pretty_exceptions_enable=False,
     help="Release a table about people: nobody can be picked out above 1/k, and the joint distribution is kept.",
     epilog=_EPILOG,
@@ -34,16 +33,15 @@ app = typer.Typer(
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the command and return its exit code."""
+    arguments = sys.argv[1:] if arguments is None else arguments
     signal.signal(signal.SIGTERM, _stop)
     try:
-        result = app(args=arguments, standalone_mode=False)
+        result = app(args=arguments or ["--help"], standalone_mode=False)
     except ShoalError as error:
         return _fail(in_shell_words(str(error)), next(code for kind, code in _CODES if isinstance(error, kind)))
-    except click.exceptions.NoArgsIsHelpError:
-        return 0
-    except click.ClickException as error:
+    except TyperException as error:
         return _fail(error.format_message(), 2)
-    except (KeyboardInterrupt, click.Abort):
+    except (KeyboardInterrupt, typer.Abort):
         return _fail("interrupted; nothing was written.", _INTERRUPTED)
     except Exception as error:  # noqa: BLE001, the last line of defence: a traceback could show somebody's values
         where = _place_of(error)
