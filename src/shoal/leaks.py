@@ -25,6 +25,7 @@ Codes = NDArray[np.int64]
 GIVEN_AWAY = 0.9  # of the way from guessing to knowing
 _FEWEST_ROWS = 12  # below this two columns can agree by chance
 _CHANCE = 1e-6
+_SAMPLE = 5_000
 _NOTABLE = 0.2  # share of the rows: a few coincidences are not yet a leak
 _DATE_FORMS = ("%Y-%m-%d", "%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%Y%m%d")
 
@@ -45,12 +46,14 @@ def refuse_leaks(
     for name in allowed:
         if name not in released:
             raise InputError(f"allow_leaks names {name!r}, which is not a released column{suggest(name, released)}")
+    sample = np.unique(np.linspace(0, len(frame) - 1, _SAMPLE).astype(np.int64))  # enough to know a copy
+    hidden = [_texts_of(frame[column.name][sample]) for column in quasi_identifiers]
     leaking = {}
-    for name in () if not quasi_identifiers else released:
-        keys = _keys_of(frame[name])
-        for column in quasi_identifiers:
-            skill = max(prediction_skill(key, column, person) for key in keys)
-            if skill < GIVEN_AWAY and not _is_copy(frame[name], frame[column.name], column):
+    for name in released:
+        said, predictors = _texts_of(frame[name][sample]), [Predictor(key, person) for key in _keys_of(frame[name])]
+        for column, texts in zip(quasi_identifiers, hidden, strict=True):
+            skill = max(predictor.skill(column) for predictor in predictors)
+            if skill < GIVEN_AWAY and not _is_copy(said, texts):
                 continue
             if name not in allowed:
                 raise LeakError(
@@ -80,9 +83,15 @@ def _keys_of(series: nw.Series[Any]) -> list[NDArray[np.float64]]:
 
 
 def _keys_of_text(series: nw.Series[Any], missing: NDArray[np.bool_]) -> list[NDArray[np.float64]]:
-    texts = [_text_of(value) for value in series.to_list()]
-    keys = [_rank(np.array(texts, dtype=object), missing)]
+    texts = _texts_of(series)
+    keys = [_rank(texts, missing)]
     return keys + [_rank(np.where(np.isnan(said), 0, said), missing | np.isnan(said)) for said in _read_texts(texts)]
+
+
+def _texts_of(series: nw.Series[Any]) -> NDArray[Any]:
+    """Return the column as texts, of whatever dtype; None where missing, a list of one as what is in it."""
+    values = zip(series.to_list(), find_missing(series), strict=True)
+    return np.array([None if gone else _text_of(value) for value, gone in values], dtype=object)
 
 
 def _text_of(value: Any) -> str:
@@ -91,12 +100,13 @@ def _text_of(value: Any) -> str:
     return str(value)
 
 
-def _read_texts(texts: list[str]) -> list[NDArray[np.float64]]:
+def _read_texts(texts: NDArray[Any]) -> list[NDArray[np.float64]]:
     """Return texts as numbers and as dates, in each way in which most of them can be read."""
-    series = pl.Series(texts).str.strip_chars()
+    series = pl.Series(texts.tolist(), dtype=pl.String).str.strip_chars()
     ways = [series.str.replace(",", ".", literal=True).cast(pl.Float64, strict=False)]
     ways += [series.str.to_date(form, strict=False).cast(pl.Float64) for form in _DATE_FORMS]
-    return [way.fill_null(np.nan).to_numpy() for way in ways if way.null_count() < 0.1 * len(way)]
+    missing, known = series.null_count(), series.count()
+    return [way.fill_null(np.nan).to_numpy() for way in ways if way.null_count() - missing < 0.1 * known]
 
 
 def _rank(values: NDArray[Any], missing: NDArray[np.bool_]) -> NDArray[np.float64]:
@@ -105,47 +115,56 @@ def _rank(values: NDArray[Any], missing: NDArray[np.bool_]) -> NDArray[np.float6
     return ranks
 
 
-def _is_copy(series: nw.Series[Any], hidden: nw.Series[Any], column: EncodedColumn) -> bool:
-    """Return whether a column says nearly everywhere the same as the quasi-identifier, as text or as number."""
-    both = ~find_missing(series) & ~column.missing
-    if both.sum() < _FEWEST_ROWS or np.ptp(column.codes[both]) == 0:
+def _is_copy(said: NDArray[Any], hidden: NDArray[Any]) -> bool:
+    """Return whether a column says nearly everywhere the same as a quasi-identifier that is not constant."""
+    both = np.array([a is not None and b is not None for a, b in zip(said, hidden, strict=True)])
+    if both.sum() < _FEWEST_ROWS or (hidden[both] == hidden[both][0]).all():
         return False
-    pairs = [
-        (_text_of(a), _text_of(b)) for a, b, used in zip(series.to_list(), hidden.to_list(), both, strict=True) if used
-    ]
-    return float(np.mean([a == b for a, b in pairs])) >= GIVEN_AWAY
+    return float((said[both] == hidden[both]).mean()) >= GIVEN_AWAY
 
 
-def prediction_skill(key: NDArray[np.float64], column: EncodedColumn, person: Codes) -> float:
-    """Return how well a column can be told from another one, by its keys: 0 is guessing, 1 is knowing.
+class Predictor:
+    """How well a quasi-identifier can be told from a key, record by record, from other people's records only.
 
-    Every record is predicted from other people's: those with the same key, or else the two neighbours in key order.
-    Levels by the most frequent one (skill = (hits - base) / (1 - base), base the share of the most frequent level of
-    all), columns with an order also by the mean rank (skill = R^2). Rows whose key is missing (NaN) are left out, and
-    keys that occur once are also judged apart from those that recur: neither may tell, if it is a fifth of the rows.
+    A record is predicted from those with the same key, or else from its two neighbours in key order: levels by the
+    most frequent one (skill = (hits - base) / (1 - base), base the share of the most frequent level of all), columns
+    with an order also by the mean rank (skill = R^2). Rows whose key is missing (NaN) are left out, and keys that
+    occur once are also judged apart from those that recur: neither may tell, if it is a fifth of the rows.
     """
-    known = np.flatnonzero(~np.isnan(key))
-    once = (
-        known[np.unique(np.stack([key[known], person[known]]), axis=1, return_index=True)[1]] if len(known) else known
-    )
-    codes, who = column.codes[once], person[once]
-    if len(once) < _FEWEST_ROWS or np.ptp(codes) == 0:
-        return 0.0
-    group = np.unique(key[once], return_inverse=True)[1].astype(np.int64)
-    alone = np.bincount(group)[group] == 1
-    before, after = _neighbours(group, who)
-    near = ((codes[before] == codes).astype(float) + (codes[after] == codes)) / 2
-    hits = np.where(alone, near, _majority_hits(group, codes))
-    ranks = rankdata(codes)
-    errors = _rank_errors(group, ranks, alone, before, after)
-    skills = [0.0]
-    for rows in (np.full(len(group), fill_value=True), alone, ~alone):
-        if rows.sum() < max(_FEWEST_ROWS, _NOTABLE * len(group)) or np.ptp(codes[rows]) == 0:
-            continue
-        skills.append(_level_skill(hits[rows], codes[rows]))
-        if column.numbers is not None and len(np.unique(codes[rows])) > 2:
-            skills.append(float(1 - (errors[rows] ** 2).mean() / ranks[rows].var()))
-    return max(skills)
+
+    def __init__(self, key: NDArray[np.float64], person: Codes) -> None:
+        order = np.lexsort((person, key))
+        order = order[~np.isnan(key[order])]
+        new = np.ones(len(order), dtype=bool)  # one row for every key of a person
+        new[1:] = (key[order][1:] != key[order][:-1]) | (person[order][1:] != person[order][:-1])
+        self.rows = order[new]  # in the order of their keys
+        changes = np.append(False, key[self.rows][1:] != key[self.rows][:-1])
+        self.group = np.cumsum(changes)
+        self.alone = np.bincount(self.group)[self.group] == 1 if len(self.rows) else changes
+        self.before, self.after = _neighbours(person[self.rows])
+
+    def skill(self, column: EncodedColumn) -> float:
+        """Return the skill: 0 is guessing, 1 is knowing."""
+        codes = column.codes[self.rows]
+        if len(codes) < _FEWEST_ROWS or np.ptp(codes) == 0:
+            return 0.0
+        near = ((codes[self.before] == codes).astype(float) + (codes[self.after] == codes)) / 2
+        hits = np.where(self.alone, near, _majority_hits(self.group, codes))
+        ranks = rankdata(codes)
+        errors = self._rank_errors(ranks)
+        skills = [0.0]
+        for rows in (slice(None), self.alone, ~self.alone):
+            if len(codes[rows]) < max(_FEWEST_ROWS, _NOTABLE * len(codes)) or np.ptp(codes[rows]) == 0:
+                continue
+            skills.append(_level_skill(hits[rows], codes[rows]))
+            if column.numbers is not None and len(np.unique(codes[rows])) > 2:
+                skills.append(float(1 - (errors[rows] ** 2).mean() / ranks[rows].var()))
+        return max(skills)
+
+    def _rank_errors(self, rank: NDArray[np.float64]) -> NDArray[np.float64]:
+        sizes, sums = np.bincount(self.group), np.bincount(self.group, weights=rank)
+        others = (sums[self.group] - rank) / np.maximum(sizes[self.group] - 1, 1)
+        return rank - np.where(self.alone, (rank[self.before] + rank[self.after]) / 2, others)
 
 
 def _level_skill(hits: NDArray[np.float64], codes: Codes) -> float:
@@ -154,28 +173,15 @@ def _level_skill(hits: NDArray[np.float64], codes: Codes) -> float:
     return float((hits.mean() - base) / (1 - base)) if by_chance < _CHANCE else 0.0
 
 
-def _neighbours(key: Codes, person: Codes) -> tuple[Codes, Codes]:
-    """Return for every row the nearest ones before and after it in key order that belong to somebody else."""
-    order = np.argsort(key, kind="stable")
-    ordered = person[order]
-    opens = np.append(True, ordered[1:] != ordered[:-1])
+def _neighbours(person: Codes) -> tuple[Codes, Codes]:
+    """Return for every row, in key order, the nearest rows before and after it that belong to somebody else."""
+    n = len(person)
+    opens = np.append(np.ones(min(n, 1), dtype=bool), person[1:] != person[:-1])
     run = np.cumsum(opens) - 1
     starts = np.flatnonzero(opens)
-    ends = np.append(starts[1:], len(key))
-    low, high = starts[run] - 1, ends[run]
-    low, high = np.where(low < 0, high, low), np.where(high >= len(key), low, high)
-    low, high = np.clip(low, 0, len(key) - 1), np.clip(high, 0, len(key) - 1)
-    before, after = np.empty(len(key), dtype=np.int64), np.empty(len(key), dtype=np.int64)
-    before[order], after[order] = order[low], order[high]
-    return before, after
-
-
-def _rank_errors(
-    key: Codes, rank: NDArray[np.float64], alone: NDArray[np.bool_], before: Codes, after: Codes
-) -> NDArray[np.float64]:
-    sizes, sums = np.bincount(key), np.bincount(key, weights=rank)
-    others = (sums[key] - rank) / np.maximum(sizes[key] - 1, 1)
-    return rank - np.where(alone, (rank[before] + rank[after]) / 2, others)
+    before, after = starts[run] - 1, np.append(starts[1:], n)[run]
+    before, after = np.where(before < 0, after, before), np.where(after >= n, before, after)
+    return np.clip(before, 0, max(n - 1, 0)), np.clip(after, 0, max(n - 1, 0))
 
 
 def _majority_hits(key: Codes, codes: Codes) -> NDArray[np.float64]:
