@@ -362,7 +362,7 @@ def _measure(
     weight = schema.name("weight")
     if weight is not None:
         old, new = (table[weight].to_numpy().astype(np.float64) for table in (frame, released))
-        measured["weighted_histogram_intersection"] = intersect(before, after, old, new)
+        measured["weighted_histogram_intersection"] = round(intersect(before, after, old, new), 12)
     measured["cells"] = "continuous columns in quantile bins" if coarse else "exact values"
     return measured
 

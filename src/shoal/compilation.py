@@ -69,7 +69,7 @@ def kernel(*, fused: bool = False) -> Callable[[Callable[..., Any]], Kernel]:
 
 
 def _announce() -> None:
-    if not _announced and not _quiet.get():
+    if not _announced and not _quiet.get() and sys.stderr is not None:
         sys.stderr.write("shoal: compiling numerical kernels, once on this machine; this takes some seconds ...\n")
         sys.stderr.flush()
         _announced.append(True)

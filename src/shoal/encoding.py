@@ -103,6 +103,8 @@ def encode(series: nw.Series[Any], column: Column) -> EncodedColumn:
 
 def _holds_numbers(dtype: Any) -> bool:
     """Return whether fresh numbers can be written: not into text, times of day or Python objects."""
+    if dtype in (nw.Int128, nw.UInt128):
+        return False
     return bool(dtype.is_numeric()) or dtype in (nw.Boolean, nw.Date, nw.Datetime, nw.Duration)
 
 
@@ -299,13 +301,19 @@ def _fit(values: Floats, dtype: Any) -> NDArray[Any]:
 
 
 def forget_order(series: nw.Series[Any]) -> nw.Series[Any]:
-    """Return an unordered categorical with its categories sorted; any other series as it is.
+    """Return the series without any trace of the order in which its values once stood.
 
-    Categories often stand in the order in which they first occurred, and that is the order of the original rows: two
-    such columns side by side would tell which values came from one record.
+    Categories often stand in the order of their first occurrence, which is that of the original rows: two such
+    columns side by side would tell which values came from one record. So unordered categories are sorted. And a
+    polars text is a view into a buffer that keeps the original order when rows are taken from it, in memory and in
+    Arrow files: such columns are built anew.
     """
     native = series.to_native()
-    if series.implementation is nw.Implementation.PYARROW:
+    if series.implementation is nw.Implementation.POLARS:
+        if series.dtype not in (nw.String, nw.Binary) and not series.dtype.is_nested():
+            return series
+        sorted_native = type(native)(native.name, native.to_list(), dtype=native.dtype)
+    elif series.implementation is nw.Implementation.PYARROW:
         sorted_native = _sort_dictionary(native)
     elif series.implementation is nw.Implementation.PANDAS and hasattr(native.dtype, "pyarrow_dtype"):
         sorted_native = type(native)(
@@ -322,6 +330,8 @@ def _sort_dictionary(array: Any) -> Any:
     """Return an Arrow dictionary column with its dictionary sorted, all values kept."""
     import pyarrow as pa
 
+    if pa.types.is_nested(array.type):
+        return pa.chunked_array([pa.array(array.to_pylist(), array.type)])
     if not pa.types.is_dictionary(array.type) or array.type.ordered:
         return array
     whole = pa.chunked_array(array) if isinstance(array, pa.Array) else array

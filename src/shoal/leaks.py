@@ -2,12 +2,13 @@
 
 A column that travels with its record undoes the protection if the quasi-identifier can be read off it: an age group
 beside the age, an exact income beside the income bracket. We measure how well it predicts, record by record, from the
-other people only, so that a column of unique values (a cost to the cent) is not blamed for being unique, and only where
-it has a value, so that a column which speaks of few is not excused by its silence on the rest.
+other people only, so that a column of unique values (a cost to the cent) is not blamed for being unique, and where it
+has a value, so that a column which speaks of few is not excused by its silence on the rest; the silence is read too.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,7 +16,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
-from scipy.stats import binom, rankdata
+from scipy.stats import binom, hypergeom, rankdata
 
 from shoal.encoding import EncodedColumn, encode, find_missing
 from shoal.errors import InputError, LeakError, suggest
@@ -23,11 +24,11 @@ from shoal.schema import Column, infer_kind
 
 Codes = NDArray[np.int64]
 GIVEN_AWAY = 0.9  # of the way from guessing to knowing
-_FEWEST_ROWS = 12  # below this two columns can agree by chance
-_CHANCE = 1e-6
+_FEWEST_ROWS = 8  # below this two columns can agree by chance
+_CHANCE = 1e-4
 _SAMPLE = 5_000
 _NOTABLE = 0.2  # share of the rows: a few coincidences are not yet a leak
-_DATE_FORMS = ("%Y-%m-%d", "%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%Y%m%d")
+_DATE_FORMS = ("%Y-%m-%d", "%d-%m-%Y", "%m-%d-%Y", "%Y%m%d", "%d-%b-%Y", "%d%b%Y", "%b-%d-%Y", "%d-%B-%Y", "%B-%d-%Y")
 
 
 def refuse_leaks(
@@ -36,50 +37,54 @@ def refuse_leaks(
     quasi_identifiers: Sequence[EncodedColumn],
     person: Codes,
     allowed: Sequence[str] = (),
-) -> dict[str, str]:
+) -> dict[str, list[str]]:
     """Raise LeakError if a released column gives a quasi-identifier away.
 
-    Return what leaks and is allowed: the quasi-identifier that each of these columns gives away. person: of every row.
+    Return what leaks and is allowed: the quasi-identifiers that each of these columns gives away. person: of every
+    row.
     """
     if not isinstance(allowed, Sequence) or isinstance(allowed, str):
         raise InputError(f"allow_leaks must be a list of column names; write [{allowed!r}].")
     for name in allowed:
         if name not in released:
             raise InputError(f"allow_leaks names {name!r}, which is not a released column{suggest(name, released)}")
-    sample = np.unique(np.linspace(0, len(frame) - 1, _SAMPLE).astype(np.int64))  # enough to know a copy
-    hidden = [_texts_of(frame[column.name][sample]) for column in quasi_identifiers]
-    leaking = {}
+    leaking: dict[str, list[str]] = {}
     for name in released:
+        known = np.flatnonzero(~find_missing(frame[name]))
+        sample = known[np.linspace(0, len(known) - 1, min(len(known), _SAMPLE)).astype(np.int64)]  # enough for a copy
         said, predictors = _texts_of(frame[name][sample]), [Predictor(key, person) for key in _keys_of(frame[name])]
-        for column, texts in zip(quasi_identifiers, hidden, strict=True):
+        for column in quasi_identifiers:
             skill = max(predictor.skill(column) for predictor in predictors)
-            if skill < GIVEN_AWAY and not _is_copy(said, texts):
+            if skill < GIVEN_AWAY and not _is_copy(said, _texts_of(frame[column.name][sample])):
                 continue
             if name not in allowed:
                 raise LeakError(
                     f"Column {name!r} would be released and gives the quasi-identifier {column.name!r} away. Drop it, "
                     f"make it a quasi-identifier too, or accept this with allow_leaks=[{name!r}]."
                 )
-            leaking[name] = column.name
-            break
+            leaking.setdefault(name, []).append(column.name)
     return leaking
 
 
 def _keys_of(series: nw.Series[Any]) -> list[NDArray[np.float64]]:
-    """Return the column as numbers that follow its order, NaN where missing: of text also the order of what it says."""
-    kind, levels = infer_kind(series)
+    """Return the column as numbers that follow its order, NaN where missing, in every way in which it may be read.
+
+    Besides its own order: of text the order of the numbers or dates it spells, and whether there is a value at all.
+    """
     missing = find_missing(series)
+    silence = [missing.astype(np.float64)] if missing.any() else []
     if missing.all():
-        return [np.full(len(missing), np.nan)]
+        return silence
+    kind, levels = infer_kind(series)
     if series.dtype.is_float():  # infinities are nothing to complain about in a column that is only passed on
         values = series.fill_null(0).to_numpy().astype(np.float64)
-        return [_rank(np.clip(values, -np.finfo(float).max, np.finfo(float).max), missing)]
+        return [_rank(np.clip(values, -np.finfo(float).max, np.finfo(float).max), missing), *silence]
     if kind in ("numeric", "datetime") or levels is not None:
         try:
-            return [_rank(encode(series, Column(series.name, "kept", kind, levels)).codes, missing)]
+            return [_rank(encode(series, Column(series.name, "kept", kind, levels)).codes, missing), *silence]
         except InputError:  # odd numbers, in a column that is only passed on: its text will do
-            return _keys_of_text(series, missing)
-    return _keys_of_text(series, missing)
+            return [*_keys_of_text(series, missing), *silence]
+    return [*_keys_of_text(series, missing), *silence]
 
 
 def _keys_of_text(series: nw.Series[Any], missing: NDArray[np.bool_]) -> list[NDArray[np.float64]]:
@@ -96,15 +101,21 @@ def _texts_of(series: nw.Series[Any]) -> NDArray[Any]:
 
 def _text_of(value: Any) -> str:
     if isinstance(value, list | tuple | set | np.ndarray) and len(value) == 1:
-        return str(next(iter(value)))
-    return str(value)
+        value = next(iter(value))
+    return str(value).strip().casefold()
 
 
 def _read_texts(texts: NDArray[Any]) -> list[NDArray[np.float64]]:
     """Return texts as numbers and as dates, in each way in which most of them can be read."""
-    series = pl.Series(texts.tolist(), dtype=pl.String).str.strip_chars()
-    ways = [series.str.replace(",", ".", literal=True).cast(pl.Float64, strict=False)]
-    ways += [series.str.to_date(form, strict=False).cast(pl.Float64) for form in _DATE_FORMS]
+    series = pl.Series(texts.tolist(), dtype=pl.String)
+    figures = (
+        series.str.replace_all(r"[^0-9.,+\-]", "")
+        .str.replace_all(r",([0-9]{3})", "$1")
+        .str.replace(",", ".", literal=True)
+    )
+    days = series.str.replace(r"[t ][0-9]{1,2}:[0-9]{2}.*$", "").str.replace_all(r"[-./, ]+", "-")
+    ways = [figures.cast(pl.Float64, strict=False)]
+    ways += [days.str.to_date(form, strict=False).cast(pl.Float64) for form in _DATE_FORMS]
     missing, known = series.null_count(), series.count()
     return [way.fill_null(np.nan).to_numpy() for way in ways if way.null_count() - missing < 0.1 * known]
 
@@ -116,11 +127,14 @@ def _rank(values: NDArray[Any], missing: NDArray[np.bool_]) -> NDArray[np.float6
 
 
 def _is_copy(said: NDArray[Any], hidden: NDArray[Any]) -> bool:
-    """Return whether a column says nearly everywhere the same as a quasi-identifier that is not constant."""
-    both = np.array([a is not None and b is not None for a, b in zip(said, hidden, strict=True)])
-    if both.sum() < _FEWEST_ROWS or (hidden[both] == hidden[both][0]).all():
+    """Return whether two columns say nearly everywhere the same, beyond what their frequencies explain (kappa)."""
+    both = [(a, b) for a, b in zip(said, hidden, strict=True) if a is not None and b is not None]
+    if len(both) < _FEWEST_ROWS:
         return False
-    return float((said[both] == hidden[both]).mean()) >= GIVEN_AWAY
+    left, right = Counter(a for a, _ in both), Counter(b for _, b in both)
+    expected = sum(count * right[text] for text, count in left.items()) / len(both) ** 2
+    agreed = sum(a == b for a, b in both) / len(both)
+    return expected < 1 and (agreed - expected) / (1 - expected) >= GIVEN_AWAY
 
 
 class Predictor:
@@ -157,7 +171,7 @@ class Predictor:
             if len(codes[rows]) < max(_FEWEST_ROWS, _NOTABLE * len(codes)) or np.ptp(codes[rows]) == 0:
                 continue
             skills.append(_level_skill(hits[rows], codes[rows]))
-            if column.numbers is not None and len(np.unique(codes[rows])) > 2:
+            if column.numbers is not None and (codes[rows] != np.bincount(codes[rows]).argmax()).sum() >= _FEWEST_ROWS:
                 skills.append(float(1 - (errors[rows] ** 2).mean() / ranks[rows].var()))
         return max(skills)
 
@@ -168,8 +182,18 @@ class Predictor:
 
 
 def _level_skill(hits: NDArray[np.float64], codes: Codes) -> float:
-    base = float(np.bincount(codes).max() / len(codes))
-    by_chance = binom.sf(np.ceil(hits.sum()) - 1, len(codes), base)
+    """Return the skill of predicting levels, 0 where chance explains it.
+
+    Chance: so many hits by always guessing the commonest level, or so many hits among the others (Fisher's test).
+    """
+    counts = np.bincount(codes)
+    common, n = codes == counts.argmax(), len(codes)
+    base = float(counts.max() / n)
+    other_hits = float(np.ceil(hits[~common].sum()))
+    guessed_other = float(np.ceil(other_hits + (1 - hits[common]).sum()))
+    by_chance = min(
+        binom.sf(np.ceil(hits.sum()) - 1, n, base), hypergeom.sf(other_hits - 1, n, n - common.sum(), guessed_other)
+    )
     return float((hits.mean() - base) / (1 - base)) if by_chance < _CHANCE else 0.0
 
 

@@ -21,7 +21,7 @@ class Reporter:
 
     def __init__(self, progress: bool | Progress | None = None) -> None:
         self._callback = progress if callable(progress) else None
-        shown = sys.stderr.isatty() if progress is None else progress is True
+        shown = (sys.stderr is not None and sys.stderr.isatty()) if progress is None else progress is True
         self._shown = shown and self._callback is None
         self._began = time.monotonic()
         self._bar: Any = None

@@ -117,14 +117,14 @@ def make_certificate(
     sizes: NDArray[np.int64],
     measured: Mapping[str, Any],
     smoothed: Sequence[str],
-    leaks_allowed: Mapping[str, str],
+    leaks_allowed: Mapping[str, Sequence[str]],
     look_like_identifiers: Sequence[str],
     seeded: bool,
 ) -> dict[str, Any]:
     """Return the certificate: no seed, no labels, no value of the data, no name of a column that stays at home."""
     blurred = settings.method == "centroid" or bool(smoothed)
     not_covered = {"presence": _PRESENCE_BLURRED if blurred else _PRESENCE_SHOWN}
-    for name, hidden in leaks_allowed.items():
+    for name, hidden in ((name, hidden) for name, all_hidden in leaks_allowed.items() for hidden in all_hidden):
         not_covered[f"{hidden!r} can be read off {name!r}"] = (
             f"Column {name!r} is released and gives the quasi-identifier {hidden!r} away: 1/k does not bind whoever "
             "uses it."

@@ -55,7 +55,7 @@ class Settings:
         for column in columns if self.release_values == "smoothed" else ():
             if column.is_continuous and not column.holds_numbers:
                 raise InputError(
-                    f"release_values='smoothed' needs numbers or dates, but {column.name!r} has another dtype."
+                    f"release_values='smoothed' needs a dtype of numbers or dates, but {column.name!r} has another."
                 )
 
     @property

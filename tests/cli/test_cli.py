@@ -226,6 +226,33 @@ def test_a_full_or_closed_standard_output(folder):
     assert shown.stderr.startswith("shoal: Cannot write 'standard output': Broken pipe.")
 
 
+@pytest.mark.parametrize(
+    ("redirect", "output", "code"),
+    [
+        (">&-", "r.csv", 0),
+        ("2>&-", "r.csv", 0),
+        (">&-", "-", 4),
+        ("2>/dev/full", "none/r.csv", 4),
+        ("2>&-", "none/r.csv", 4),
+    ],
+)
+def test_closed_streams_do_not_change_the_verdict(folder, redirect, output, code):
+    line = f"{sys.executable} -m shoal anonymize people.csv {' '.join(ROLES)} -o {output} {redirect}"
+    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True)
+    assert done.returncode == code
+    assert "internal error" not in done.stderr
+    assert (folder / "r.csv").exists() == (code == 0)
+
+
+def test_a_screen_without_the_letters(folder):
+    pl.read_csv("people.csv").rename({"age": "\u00e4ge"}).write_csv("odd.csv")
+    roles = ["--qi", "\u00e4ge,sex,zip", "--sensitive", "cost", "--identifiers", "name"]
+    command = [sys.executable, "-m", "shoal", "anonymize", "odd.csv", *roles, "-o", "r.csv"]
+    done = subprocess.run(command, capture_output=True, text=True, env=os.environ | {"PYTHONIOENCODING": "ascii"})
+    assert done.returncode == 0
+    assert (folder / "r.csv").exists()
+
+
 def test_errors_speak_of_options_not_of_python(folder, capsys):
     run("people.csv", "-o", "r.csv", "--qi", "age,sex,zip", "--identifiers", "name")
     assert "Name them in --qi, --sensitive or --identifiers, or say --others drop" in capsys.readouterr().err

@@ -126,6 +126,24 @@ def test_blank_lines_are_nobody(tmp_path):
     assert read_table(str(path)).rows() == [(1, "x")]
 
 
+def test_quoted_empty_cells_are_missing_too(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text('"age","sex"\n"34","f"\n"","m"\n"",""\n')
+    assert read_table(str(path)).rows() == [(34, "f"), (None, "m")]
+
+
+def test_only_ordinary_files_are_written(tmp_path, table):
+    os.mkfifo(tmp_path / "pipe.csv")
+    for path in (tmp_path / "pipe.csv", "/dev/null"):
+        with pytest.raises(FileError, match="not an ordinary file"):
+            refuse_output([], [str(path)])
+    (tmp_path / "real.csv").write_text("old")
+    (tmp_path / "link.csv").symlink_to(tmp_path / "real.csv")
+    write_release(table, {}, tmp_path / "link.csv")
+    assert (tmp_path / "link.csv").is_symlink()
+    assert read_table(str(tmp_path / "real.csv")).equals(table)
+
+
 def test_codes_that_look_like_numbers_stay_text(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("icd,lot,big,price\n250.00,8E5,1e400,1.50\n250.0,9E5,1,2.25\n401.90,8E6,2,3\n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import sys
 import traceback
@@ -39,6 +40,8 @@ def main(arguments: list[str] | None = None) -> int:
         result = app(args=arguments or ["--help"], standalone_mode=False)
     except ShoalError as error:
         return _fail(in_shell_words(str(error)), next(code for kind, code in _CODES if isinstance(error, kind)))
+    except OSError:
+        return _fail("cannot write to standard output.", 4)
     except TyperException as error:
         return _fail(error.format_message(), 2)
     except (KeyboardInterrupt, typer.Abort):
@@ -58,7 +61,9 @@ def _stop(*_: object) -> NoReturn:
 
 
 def _fail(text: str, code: int) -> int:
-    sys.stderr.write(f"shoal: {' '.join(text.split())}\n")
+    with contextlib.suppress(OSError, ValueError, AttributeError):  # the exit code says it even if nobody can read
+        sys.stderr.write(f"shoal: {' '.join(text.split())}\n")
+        sys.stderr.flush()
     return code
 
 

@@ -31,7 +31,10 @@ def read_config(path: str) -> dict[str, Any]:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError):
         raise InputError(f"{path!r} is not valid TOML.") from None
     named = {name.replace("-", "_"): value for name, value in found.items()}
-    return {_ALIASES.get(name, name): value for name, value in named.items()}
+    options = {_ALIASES.get(name, name): value for name, value in named.items()}
+    if len(options) < len(found):
+        raise InputError(f"{path!r} gives an option twice, under two names.")
+    return options
 
 
 def merge_options(given: Mapping[str, Any], config: Mapping[str, Any]) -> dict[str, Any]:

@@ -84,8 +84,10 @@ def _whatever_happens_to_the_screen() -> Iterator[None]:
     try:
         yield
         sys.stdout.flush()
-    except OSError:
-        sys.stderr.write("shoal: the release was written, but its summary could not be shown.\n")
+    except (OSError, ValueError, AttributeError):  # full, closed, without the letters, or not there at all
+        with contextlib.suppress(OSError, ValueError, AttributeError):
+            sys.stderr.write("shoal: the release was written, but its summary could not be shown.\n")
+            sys.stderr.flush()
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, Python flushes it once more at the end
 
 

@@ -98,6 +98,7 @@ def _read_csv(data: bytes) -> pl.DataFrame:
     if len(names) == 1 and other is not None:
         raise FileError(f"The CSV header has one name only; are its columns separated by {other!r}? Use commas.")
     table = pl.read_csv(io.BytesIO(data), new_columns=names, infer_schema=False, encoding="utf8")
+    table = table.with_columns(pl.all().replace("", None))
     table = table.filter(~pl.all_horizontal(pl.all().is_null()))  # blank lines are nobody
     if table.is_empty():
         raise FileError("The CSV file has a header but no rows.")

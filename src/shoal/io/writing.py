@@ -44,10 +44,10 @@ def write_release(
     if form == "csv":
         note["formulas_escaped"] = escape_formulas
     written = {**certificate, "file": note}
-    files = [] if target == STANDARD else [(Path(target), data)]
+    files = [] if target == STANDARD else [(Path(os.path.realpath(target)), data)]
     if note_path is not None:
         text = json.dumps(written, indent=2, ensure_ascii=False) + "\n"
-        files.append((Path(note_path), text.encode()))
+        files.append((Path(os.path.realpath(note_path)), text.encode()))
     _write_together(files, to_standard_output=data if target == STANDARD else b"")
     return written
 
@@ -74,6 +74,8 @@ def refuse_output(inputs: Sequence[str], outputs: Sequence[str]) -> None:
             )
         if os.path.isdir(real):
             raise FileError(f"{path!r} is a folder; name a file in it.")
+        if os.path.exists(real) and not os.path.isfile(real):
+            raise FileError(f"{path!r} is not an ordinary file; use - for standard output.")
         if not os.path.isdir(os.path.dirname(real)):
             raise FileError(f"The folder of {path!r} does not exist; make it first.")
         seen.append(real)
@@ -128,6 +130,8 @@ def _write_together(files: Sequence[tuple[Path, bytes]], *, to_standard_output: 
         drafts = [stack.enter_context(_temporary_file(path, data)) for path, data in files]
         if to_standard_output:
             with _readable_errors("standard output"):
+                if sys.stdout is None:
+                    raise OSError(errno.EBADF, "it is closed")
                 sys.stdout.buffer.write(to_standard_output)
                 sys.stdout.buffer.flush()
         before: list[tuple[Path, Path | None]] = []
