@@ -287,7 +287,7 @@ def _read_frame(table: Any) -> nw.DataFrame[Any]:
     for name in frame.columns:
         try:
             frame[name][np.array([0])]
-        except Exception:  # noqa: BLE001, every library has its own for dtypes it cannot handle
+        except (NotImplementedError, TypeError, ValueError):  # what Arrow raises for dtypes it cannot handle
             raise InputError(f"Column {name!r} has a dtype of which no rows can be taken; convert it first.") from None
     return frame
 

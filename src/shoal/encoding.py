@@ -11,7 +11,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.errors import InputError
+from shoal.errors import CheckError, InputError
 from shoal.schema import Column, Kind
 
 Floats = NDArray[np.float64]
@@ -289,10 +289,8 @@ def _fit(values: Floats, dtype: Any) -> NDArray[Any]:
     """Return values rounded and clipped to what a dtype can hold, times as microseconds."""
     if dtype.is_integer():
         limits = np.iinfo(str(dtype).lower())
-        low, high = np.nextafter(float(limits.min), 0), np.nextafter(float(limits.max), 0)
-        return np.rint(
-            np.clip(values, low if limits.bits > 53 else limits.min, high if limits.bits > 53 else limits.max)
-        ).astype(limits.dtype)
+        largest = np.nextafter(float(limits.max), 0)  # 2^63 - 1 is no float: the one below it is
+        return np.rint(np.clip(values, float(limits.min), largest)).astype(limits.dtype)
     if dtype in (nw.Date, nw.Datetime, nw.Duration):
         step = {"s": 1e6, "ms": 1e3}.get(getattr(dtype, "time_unit", "us"), 86_400e6 if dtype == nw.Date else 1.0)
         limit = 9.2e15 if getattr(dtype, "time_unit", "us") == "ns" else 9.2e18
@@ -310,9 +308,11 @@ def forget_order(series: nw.Series[Any]) -> nw.Series[Any]:
     """
     native = series.to_native()
     if series.implementation is nw.Implementation.POLARS:
-        if series.dtype not in (nw.String, nw.Binary) and not series.dtype.is_nested():
+        if not any(text in str(native.dtype) for text in ("String", "Binary")):  # also inside lists and structs
             return series
         sorted_native = type(native)(native.name, native.to_list(), dtype=native.dtype)
+        if not sorted_native.equals(native):  # nanoseconds beside text, for instance
+            raise CheckError(f"Column {series.name!r} cannot be built anew without a change; take it apart or drop it.")
     elif series.implementation is nw.Implementation.PYARROW:
         sorted_native = _sort_dictionary(native)
     elif series.implementation is nw.Implementation.PANDAS and hasattr(native.dtype, "pyarrow_dtype"):
@@ -330,7 +330,7 @@ def _sort_dictionary(array: Any) -> Any:
     """Return an Arrow dictionary column with its dictionary sorted, all values kept."""
     import pyarrow as pa
 
-    if pa.types.is_nested(array.type):
+    if pa.types.is_nested(array.type) and "dictionary<" in str(array.type):
         return pa.chunked_array([pa.array(array.to_pylist(), array.type)])
     if not pa.types.is_dictionary(array.type) or array.type.ordered:
         return array

@@ -123,13 +123,13 @@ def _infer(column: pl.Series) -> pl.Series:
     known = column.drop_nulls()
     if known.is_empty():
         return column
-    if known.str.contains(_INTEGER).all() and known.str.strip_prefix("-").str.len_chars().max() <= 18:  # type: ignore[operator]
+    if known.str.contains(_INTEGER).all() and (known.str.strip_prefix("-").str.len_chars() <= 18).all():
         return column.cast(pl.Int64)
     if known.str.contains(_FLOAT).all():
         digits = known.str.replace("[eE].*$", "").str.replace(r"^-?0*\.?0*", "").str.count_matches("[0-9]")
         numbers = column.cast(pl.Float64)
         # Codes look like numbers too: 250.0 beside 250.00, 8E5, or more digits than a number can hold.
-        is_code = digits.max() > 17 or known.str.contains("^[0-9]+E").any() or numbers.is_infinite().any()  # type: ignore[operator]
+        is_code = (digits > 17).any() or known.str.contains("^[0-9]+E").any() or numbers.is_infinite().any()
         return column if is_code or known.n_unique() > numbers.drop_nulls().n_unique() else numbers
     if known.is_in(["true", "false"]).all():
         return column == "true"

@@ -21,6 +21,16 @@ import polars as pl
 from shoal.errors import FileError, InputError
 from shoal.io.reading import FORMULA, STANDARD, Format, find_format
 
+# What polars and Arrow raise for a column that a format cannot hold.
+_UNFIT = (
+    pl.exceptions.PolarsError,
+    pl.exceptions.PanicException,
+    TypeError,
+    ValueError,
+    OverflowError,
+    NotImplementedError,
+)
+
 
 def write_release(
     table: Any,
@@ -87,7 +97,7 @@ def table_to_bytes(table: Any, form: Format, *, escape_formulas: bool = True) ->
         frame = table if isinstance(table, pl.DataFrame) else nw.from_native(table, eager_only=True).to_polars()
     except ImportError:
         raise InputError("Writing a pandas table needs pyarrow; install it, or convert the table to polars.") from None
-    except (Exception, pl.exceptions.PanicException) as error:  # noqa: BLE001, its text may quote a cell
+    except _UNFIT as error:  # its text may quote a cell
         raise InputError(
             f"The table has a column that files cannot hold ({type(error).__name__}); convert it."
         ) from None
@@ -99,7 +109,7 @@ def table_to_bytes(table: Any, form: Format, *, escape_formulas: bool = True) ->
             frame.write_ipc(buffer)
         else:
             (_escape(frame) if escape_formulas else frame).write_csv(buffer)
-    except (Exception, pl.exceptions.PanicException):  # noqa: BLE001, likewise
+    except _UNFIT:
         odd = [name for name, dtype in frame.schema.items() if not _fits_csv(dtype)]
         column = f"column {odd[0]!r}" if odd else "some column"
         raise InputError(f"{form} cannot hold {column} of this table; convert it, or choose another format.") from None
