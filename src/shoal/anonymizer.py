@@ -79,8 +79,9 @@ def anonymize(
     recovery : {"transport", "rank", "cdf"}, default "transport"
         How Gaussian draws are carried back; an error with another method. "transport" and "rank" hand out the
         original rows, so every joint count is exact; "cdf" is the paper's, exact on average.
-    clustering : {"auto", "greedy"} or estimator, default "auto"
-        An estimator is cloned and fitted to the standardised columns; its `labels_` must leave no cluster under k.
+    clustering : {"auto", "greedy", "refined", "mdav", "optimal", "flow"} or estimator, default "auto"
+        Which clusters are made (docs/clustering.md says how to choose). An estimator is cloned and fitted to the
+        standardised columns; its `labels_` must leave no cluster under k.
     response_weight : float, default 0
         Weight of the sensitive columns in the clustering (w of the paper, which uses 1). Above 0 the clusters depend
         on sensitive values, which an attacker can use.
@@ -142,7 +143,7 @@ def anonymize(
     rng = make_generator(random_state)
 
     with Reporter(progress) as reporter:
-        labels = find_clusters(persons, people, response, settings, reporter)
+        labels = find_clusters(persons, people, response, settings, rng, reporter)
         sizes = check_sizes(labels, k)
         hidden = hide(persons, labels, settings, rng, reporter)
         order = rng.permutation(len(frame))
@@ -236,10 +237,11 @@ class Anonymizer(BaseEstimator):
         weights = None if sample_weight is None else read_weight(np.asarray(sample_weight), len(frame), "sample_weight")
         people = People.one_row_each(len(frame), weights)
         response = _read_target(y, len(frame)) if settings.response_weight > 0 else np.empty((len(frame), 0))
+        rng = make_generator(self.random_state)
         with Reporter(self.progress) as reporter:
-            self.labels_ = find_clusters(columns, people, response, settings, reporter)
+            self.labels_ = find_clusters(columns, people, response, settings, rng, reporter)
             self.cluster_sizes_ = check_sizes(self.labels_, self.k)
-            hidden = hide(columns, self.labels_, settings, make_generator(self.random_state), reporter)
+            hidden = hide(columns, self.labels_, settings, rng, reporter)
         self.n_clusters_ = len(self.cluster_sizes_)
         self.source_index_ = hidden.source
         self.sample_weight_ = hidden.weights(weights, self.labels_)

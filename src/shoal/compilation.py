@@ -18,9 +18,9 @@ from typing import Any
 import numba
 
 _OPTIONS: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy"}
-# Kernels never see a NaN: input is checked before. Saying so lets the compiler vectorise a minimum. Nothing here
-# allows it to reorder a sum.
+# Kernels never see a NaN: input is checked before. Saying so lets the compiler vectorise a minimum.
 _NO_NAN = {"nnan", "nsz"}
+_REORDERED = _NO_NAN | {"contract", "reassoc"}
 _quiet: ContextVar[bool] = ContextVar("shoal_quiet", default=False)
 _announced: list[bool] = []
 
@@ -40,11 +40,15 @@ def inlined(function: Callable[..., Any]) -> Any:
     return numba.njit(inline="always", **_OPTIONS)(function)
 
 
+def subroutine(*, reordered: bool = False) -> Callable[[Callable[..., Any]], Any]:
+    """Compile a function that kernels call; the compiler decides whether to fold it into them."""
+    return numba.njit(fastmath=_REORDERED if reordered else _NO_NAN, **_OPTIONS)
+
+
 class Kernel:
     """A function from arrays to arrays, compiled when first called and cached on disk."""
 
-    def __init__(self, function: Callable[..., Any], fused: bool) -> None:
-        fastmath = _NO_NAN | {"contract"} if fused else _NO_NAN
+    def __init__(self, function: Callable[..., Any], fastmath: set[str]) -> None:
         self.compiled = numba.njit(fastmath=fastmath, **_OPTIONS)(function)
         self.__doc__ = function.__doc__
 
@@ -59,13 +63,15 @@ class Kernel:
         return any(folder.glob(f"*{self.compiled.py_func.__name__}-*.nbi"))
 
 
-def kernel(*, fused: bool = False) -> Callable[[Callable[..., Any]], Kernel]:
+def kernel(*, fused: bool = False, reordered: bool = False) -> Callable[[Callable[..., Any]], Kernel]:
     """Compile the decorated function; it runs without the interpreter lock.
 
     fused=True lets a multiplication and an addition become one instruction: faster and more exact, but no longer
-    equal to NumPy in the last bit, nor symmetric, so not where ties decide.
+    equal to NumPy in the last bit, nor symmetric, so not where ties decide. reordered=True lets a sum be taken in
+    another order too, which vectorises sums over few numbers; only where the last digits decide nothing.
     """
-    return lambda function: Kernel(function, fused)
+    fastmath = _REORDERED if reordered else _NO_NAN | {"contract"} if fused else _NO_NAN
+    return lambda function: Kernel(function, fastmath)
 
 
 def _announce() -> None:

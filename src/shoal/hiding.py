@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +10,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
+from sklearn.exceptions import ConvergenceWarning
 
 from shoal import dither, recovery
 from shoal.clustering.kmember import KMemberClustering
@@ -53,7 +55,12 @@ class Hidden:
 
 
 def find_clusters(
-    persons: list[EncodedColumn], people: People, response: Floats, settings: Settings, reporter: Reporter
+    persons: list[EncodedColumn],
+    people: People,
+    response: Floats,
+    settings: Settings,
+    rng: np.random.Generator,
+    reporter: Reporter,
 ) -> Index:
     """Return the cluster of every person, 0, 1, ..."""
     parts = [coordinate.position() for coordinate in make_coordinates(persons)]
@@ -64,7 +71,12 @@ def find_clusters(
     points = np.hstack(parts)
     if isinstance(settings.clustering, str):
         report = reporter.stage("clustering")
-        return KMemberClustering(settings.k, algorithm=settings.algorithm, progress=report).fit(points).labels_
+        model = KMemberClustering(settings.k, algorithm=settings.algorithm, random_state=rng, progress=report)
+        with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
+            model.fit(points)
+        if model.interrupted_:  # whoever interrupts a release wants none
+            raise KeyboardInterrupt
+        return model.labels_
     estimator = clone(settings.clustering) if isinstance(settings.clustering, BaseEstimator) else settings.clustering
     labels = np.asarray(estimator.fit(points).labels_)
     if labels.shape != (len(points),) or labels.dtype.kind not in "iu":

@@ -12,6 +12,10 @@ PATIENCE = 2.0  # seconds before anything is shown
 Progress = Callable[[str, float], None]
 
 
+def ignore(share: float) -> None:
+    """Show nothing."""
+
+
 class Reporter:
     """Tell how far each stage is; a context manager, so that the terminal is left clean.
 

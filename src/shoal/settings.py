@@ -37,10 +37,8 @@ class Settings:
             raise InputError(f"recovery={self.recovery!r} goes with method='gaussian' only, not with {self.method!r}.")
         if self.recovery is not None and self.recovery not in RECOVERIES:
             raise InputError(f"recovery={self.recovery!r} is not known{suggest(self.recovery, RECOVERIES)}")
-        if isinstance(self.clustering, str) and self.clustering not in ("auto", *ALGORITHMS):
-            raise InputError(
-                f"clustering={self.clustering!r} is not known{suggest(self.clustering, ('auto', *ALGORITHMS))}"
-            )
+        if isinstance(self.clustering, str) and self.clustering not in ALGORITHMS:
+            raise InputError(f"clustering={self.clustering!r} is not known{suggest(self.clustering, ALGORITHMS)}")
         if not isinstance(self.clustering, str) and not hasattr(self.clustering, "fit"):
             raise InputError("clustering must be the name of an algorithm or an estimator with fit and labels_.")
         if self.release_values == "smoothed" and self.method == "centroid":
@@ -61,9 +59,7 @@ class Settings:
     @property
     def algorithm(self) -> str:
         """The clustering in use, by name."""
-        if isinstance(self.clustering, str):
-            return "greedy" if self.clustering == "auto" else self.clustering
-        return type(self.clustering).__name__
+        return self.clustering if isinstance(self.clustering, str) else type(self.clustering).__name__
 
     @property
     def way(self) -> str:

@@ -114,7 +114,9 @@ def anonymize(
     recovery: Annotated[
         str | None, typer.Option(help="With gaussian: transport, rank or cdf. Default: transport.")
     ] = None,
-    clustering: Annotated[str | None, typer.Option(help="auto or greedy. Default: auto.")] = None,
+    clustering: Annotated[
+        str | None, typer.Option(help="auto, greedy, refined, mdav, optimal (one column) or flow. Default: auto.")
+    ] = None,
     response_weight: Annotated[
         float | None, typer.Option(help="Weight of the sensitive columns in the clustering. Default: 0.")
     ] = None,

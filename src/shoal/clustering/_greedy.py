@@ -1,4 +1,4 @@
-"""Kernels of the greedy k-member clustering: brute force over the free records, vectorised, exact in every tie."""
+"""Kernels of the greedy k-member clustering, from a tree and by scanning, with the same result label for label."""
 
 from __future__ import annotations
 
@@ -7,114 +7,114 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.compilation import inlined, kernel
+from shoal.clustering._rim import Rim, find_on_rim, take_from_rim
+from shoal.clustering._scan import Free, pack, scan_farthest, scan_nearest, take
+from shoal.clustering._tree import NONE, Search, Tree, find_farthest, find_nearest, remove
+from shoal.compilation import kernel, subroutine
 
-_BLOCK = 256
-
-
-@inlined
-def _distances(
-    free: NDArray[Any], start: int, stop: int, point: NDArray[Any], taken: NDArray[Any], buffer: NDArray[Any]
-) -> NDArray[Any]:
-    """Return the squared distances of the free records start .. stop - 1 to the point; infinite where taken."""
-    out = buffer[: stop - start]
-    out[:] = taken[start:stop]
-    for j in range(free.shape[0]):
-        column = free[j, start:stop]  # slices let the compiler see that no index wraps around
-        centre = point[j]
-        for p in range(out.shape[0]):
-            difference = column[p] - centre
-            out[p] += difference * difference
-    return out
-
-
-@inlined
-def _nearest(free: NDArray[Any], m: int, point: NDArray[Any], taken: NDArray[Any], buffer: NDArray[Any]) -> int:
-    """Return the first of the free records nearest to the point."""
-    best, at = np.inf, -1
-    for start in range(0, m, _BLOCK):
-        out = _distances(free, start, min(start + _BLOCK, m), point, taken, buffer)
-        smallest = np.inf
-        for p in range(out.shape[0]):
-            smallest = min(smallest, out[p])
-        if smallest < best:
-            best = smallest
-            for p in range(out.shape[0]):
-                if out[p] == smallest:
-                    at = start + p
-                    break
-    return at
-
-
-@inlined
-def _farthest(free: NDArray[Any], m: int, point: NDArray[Any], taken: NDArray[Any], buffer: NDArray[Any]) -> int:
-    """Return the first of the free records farthest from the point."""
-    best, at = -1.0, -1
-    for start in range(0, m, _BLOCK):
-        out = _distances(free, start, min(start + _BLOCK, m), point, taken, buffer)
-        largest = -1.0
-        for p in range(out.shape[0]):
-            largest = max(largest, out[p] if out[p] < np.inf else -1.0)
-        if largest > best:
-            best = largest
-            for p in range(out.shape[0]):
-                if out[p] == largest:
-                    at = start + p
-                    break
-    return at
+_VANISHING = 1e-280  # squared distances below this may have lost digits
 
 
 @kernel()
-def grow_clusters(
-    free: NDArray[Any],
-    row: NDArray[Any],
+def grow_by_scanning(free: Free, state: NDArray[Any], k: int, first: int, last: int, labels: NDArray[Any]) -> None:
+    """Form the clusters first .. last - 1; state: (1, d), the previous seed, replaced."""
+    points, seed = free.points, state[0]
+    d = points.shape[0]
+    total, centroid = np.empty(d), np.empty(d)
+    for cluster in range(first, last):
+        at = scan_farthest(free, seed)
+        mass = free.weight[at]
+        for j in range(d):
+            seed[j] = points[j, at]
+            total[j] = mass * points[j, at]
+        take(free, at)
+        labels[free.row[at]] = cluster
+        for _ in range(k - 1):
+            for j in range(d):
+                centroid[j] = total[j] / mass
+            at = scan_nearest(free, centroid)
+            for j in range(d):
+                total[j] += free.weight[at] * points[j, at]
+            mass += free.weight[at]
+            take(free, at)
+            labels[free.row[at]] = cluster
+        pack(free)
+
+
+@subroutine()
+def _find_known(X: NDArray[Any], rows: NDArray[Any], centroid: NDArray[Any], labels: NDArray[Any]) -> tuple[int, float]:
+    """Return which of the rows without a label is nearest to the centroid, and its squared distance."""
+    best, pick = np.inf, NONE
+    for row in rows:
+        if labels[row] >= 0:
+            continue
+        distance = 0.0
+        for j in range(X.shape[1]):
+            difference = X[row, j] - centroid[j]
+            distance += difference * difference
+        if distance < best or (distance == best and row < pick):
+            best, pick = distance, row
+    return pick, best
+
+
+@kernel()
+def grow_from_tree(
+    X: NDArray[Any],
     weight: NDArray[Any],
-    taken: NDArray[Any],
-    m: int,
-    seed: NDArray[Any],
+    tree: Tree,
+    rim: Rim,
+    found: Search,
+    state: NDArray[Any],
     k: int,
     first: int,
     last: int,
     labels: NDArray[Any],
-) -> int:
-    """Form the clusters first .. last - 1, and return how many entries of `free` are still in use.
+) -> None:
+    """Form the clusters first .. last - 1 from the points of the tree, as scanning would.
 
-    free: (d, n), the free records in row order; row, weight, taken (0, or infinite once used): (n,); seed: (d,), the
-    previous seed, replaced. All of them are packed in place when an eighth of the records has been used.
+    One query finds more than k points around the seed. While the cluster grows, the nearest of them to its centroid is
+    the nearest of all as long as it is nearer than any point outside the query can be; else the query is repeated
+    around the centroid. state: (1, d), the previous seed, replaced.
     """
-    d = free.shape[0]
-    buffer = np.empty(_BLOCK)
-    total = np.empty(d)
-    centroid = np.empty(d)
-    used = 0
+    d, seed = X.shape[1], state[0]
+    total, centroid, centre = np.empty(d), np.empty(d), np.empty(d)
+    picked, leaves = np.empty(k, dtype=np.int64), np.empty(k, dtype=np.int64)
     for cluster in range(first, last):
-        at = _farthest(free, m, seed, taken, buffer)
+        row = find_on_rim(rim, seed)
+        if row < 0:
+            row = find_farthest(tree, seed, found)
+        picked[0] = row
+        labels[row] = cluster
+        mass = weight[row]
         for j in range(d):
-            seed[j] = free[j, at]
-            total[j] = weight[at] * free[j, at]
-        mass = weight[at]
-        taken[at] = np.inf
-        labels[row[at]] = cluster
-        for _ in range(k - 1):
+            seed[j] = X[row, j]
+            total[j] = mass * X[row, j]
+        number, reach = 0, -1.0  # nothing is known yet, so the first step asks
+        for step in range(1, k):
+            shift, same = 0.0, number > 0
             for j in range(d):
                 centroid[j] = total[j] / mass
-            at = _nearest(free, m, centroid, taken, buffer)
+                difference = centroid[j] - centre[j]
+                shift += difference * difference
+                same &= difference == 0.0
+            pick, best = _find_known(X, found.row[:number], centroid, labels)
+            # Rounding moves neither side by a part in 1e12, unless squares are so small that they vanish.
+            sure = reach > _VANISHING and (np.sqrt(best) + np.sqrt(shift)) * (1 + 1e-12) < np.sqrt(reach)
+            if pick == NONE or not (sure or same):
+                room = 2 * (k - step) + 2
+                number = find_nearest(tree, centroid, labels, found, room)
+                reach = np.inf if number < room else found.distance[number - 1]
+                pick = found.row[0]
+                for j in range(d):
+                    centre[j] = centroid[j]
+            picked[step] = pick
+            labels[pick] = cluster
+            mass += weight[pick]
             for j in range(d):
-                total[j] += weight[at] * free[j, at]
-            mass += weight[at]
-            taken[at] = np.inf
-            labels[row[at]] = cluster
-        used += k
-        if used * 8 > m or cluster == last - 1:
-            kept = 0
-            for p in range(m):
-                if taken[p] == 0.0:
-                    for j in range(d):
-                        free[j, kept] = free[j, p]
-                    row[kept], weight[kept], taken[kept] = row[p], weight[p], 0.0
-                    kept += 1
-            m, used = kept, 0
-    return m
+                total[j] += weight[pick] * X[pick, j]
+        remove(tree, picked, leaves)
+        for step in range(k):
+            take_from_rim(rim, X, picked[step], labels)
 
 
 @kernel()

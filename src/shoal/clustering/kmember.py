@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+import time
+import warnings
 from collections.abc import Callable
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClusterMixin
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
+from shoal.clustering.distortion import describe_clusters
+from shoal.clustering.flow import flow
 from shoal.clustering.greedy import greedy
+from shoal.clustering.mdav import mdav
+from shoal.clustering.optimal import optimal
+from shoal.clustering.refined import Budget, Refined, auto_sweeps, default_sweeps, refine
 from shoal.errors import CheckError, InputError, suggest
+from shoal.progress import ignore
+from shoal.randomness import make_generator
 
-ALGORITHMS: dict[str, Callable[..., NDArray[np.int64]]] = {"greedy": greedy}
+ALGORITHMS = ("auto", "greedy", "refined", "mdav", "optimal", "flow")
 
 _SQUARES_OVERFLOW = 1e100  # beyond this, distances are taken between scaled points
 _NEARLY_NOTHING = 1e-9  # of the smallest weight: a record of weight 0 is a person too, but pulls no centroid
@@ -27,9 +37,25 @@ class KMemberClustering(ClusterMixin, BaseEstimator):
     ----------
     k : int, default 5
         The smallest size of a cluster.
-    algorithm : {"greedy"}, default "greedy"
+    algorithm : {"greedy", "auto", "refined", "mdav", "optimal", "flow"}, default "greedy"
         "greedy": grow one cluster after the other around the record farthest from the last (Byun et al. 2007);
         floor(n / k) clusters. Deterministic: the lowest row index wins every tie.
+        "auto": greedy, then as much annealing as takes about as long, (20 + 100,000 / n) * max(1, d / 8) sweeps.
+        "refined": greedy, then annealing and descent until `time_limit` or `max_iter`; the number of clusters is free.
+        "mdav": maximum distance to average vector (Domingo-Ferrer and Torra 2005), the standard of microaggregation.
+        "optimal": exact, along one column or an order of the rows (Hansen and Mukherjee 2003).
+        "flow": k-means with a smallest size, by minimum-cost flow (Demiriz et al. 2008); for some thousand rows,
+        needs OR-tools (the extra `flow`).
+    max_iter : int, default None
+        "refined" only: sweeps of annealing, each trying one change for every record. None with no `time_limit`
+        makes max(200, 50,000,000 / n).
+    time_limit : float, default None
+        "refined" only: seconds for the whole fit. The greedy start is never cut short. Results then depend on the
+        machine's speed.
+    random_state : int or numpy.random.Generator, default None
+        For "refined" and "auto": the same seed gives the same labels, whatever the threads.
+    n_jobs : int, default None
+        Threads for the neighbour graph of "refined" and "auto"; None is every core.
     progress : callable, default None
         Called with the share done, from 0 to 1.
 
@@ -42,6 +68,10 @@ class KMemberClustering(ClusterMixin, BaseEstimator):
     inertia_ : float
         Weighted sum of squared distances to the centres.
     n_clusters_ : int
+    n_iter_ : int
+        Sweeps of annealing made by "refined" and "auto"; 1 for the others.
+    interrupted_ : bool
+        Whether Ctrl-C ended the search; the best clusters so far are kept.
 
     Examples
     --------
@@ -50,30 +80,103 @@ class KMemberClustering(ClusterMixin, BaseEstimator):
     """
 
     def __init__(
-        self, k: int = 5, *, algorithm: str = "greedy", progress: Callable[[float], None] | None = None
+        self,
+        k: int = 5,
+        *,
+        algorithm: str = "greedy",
+        max_iter: int | None = None,
+        time_limit: float | None = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        progress: Callable[[float], None] | None = None,
     ) -> None:
         self.k = k
         self.algorithm = algorithm
+        self.max_iter = max_iter
+        self.time_limit = time_limit
+        self.random_state = random_state
+        self.n_jobs = n_jobs
         self.progress = progress
 
-    def fit(self, X: ArrayLike, y: object = None, sample_weight: ArrayLike | None = None) -> Self:  # noqa: ARG002
-        """Find the clusters of X, shape (n, d); a record's weight counts in centroids, never towards k."""
+    def fit(
+        self,
+        X: ArrayLike,
+        y: object = None,  # noqa: ARG002
+        sample_weight: ArrayLike | None = None,
+        order: ArrayLike | None = None,
+    ) -> Self:
+        """Find the clusters of X, shape (n, d).
+
+        A record's weight counts in centroids, never towards k. order: for "optimal", the rows in the order in which
+        clusters are to be contiguous, shape (n,).
+        """
+        began = time.monotonic()
+        self._check_options(order)
+        points = read_points(self, X)
+        check_enough(self.k, len(points))
+        largest = max(float(points.max()), -float(points.min()))
+        scale = largest if largest > _SQUARES_OVERFLOW else 1.0
+        if scale != 1.0:
+            points = points / scale
+        weight = _check_sample_weight(sample_weight, points, dtype=np.float64, ensure_non_negative=True)
+        if weight.min() == 0:
+            weight = np.maximum(weight, _NEARLY_NOTHING * weight[weight > 0].min())
+        found = self._find(points, weight, began, order)
+        self.labels_, self.n_iter_, self.interrupted_ = found.labels, max(found.sweeps, 1), found.interrupted
+        self.cluster_sizes_ = check_sizes(self.labels_, self.k)
+        self.n_clusters_ = len(self.cluster_sizes_)
+        centres, inertia = describe_clusters(points, weight, self.labels_)
+        self.cluster_centers_, self.inertia_ = centres * scale, inertia * scale * scale
+        if self.interrupted_:
+            warnings.warn("Interrupted: the best clusters so far are kept.", ConvergenceWarning, stacklevel=2)
+        return self
+
+    def _check_options(self, order: ArrayLike | None) -> None:
         check_k(self.k)
         if self.algorithm not in ALGORITHMS:
             raise InputError(f"algorithm={self.algorithm!r} is not known{suggest(self.algorithm, ALGORITHMS)}")
-        points = read_points(self, X)
-        check_enough(self.k, len(points))
-        largest = float(np.abs(points).max())
-        scale = largest if largest > _SQUARES_OVERFLOW else 1.0
-        points = points / scale
-        weight = _check_sample_weight(sample_weight, points, dtype=np.float64, ensure_non_negative=True)
-        weight = np.maximum(weight, _NEARLY_NOTHING * weight[weight > 0].min())
-        self.labels_ = ALGORITHMS[self.algorithm](points, self.k, weight, self.progress)
-        self.cluster_sizes_ = check_sizes(self.labels_, self.k)
-        self.n_clusters_ = len(self.cluster_sizes_)
-        centres, inertia = describe_clusters(points, weight, self.labels_, self.n_clusters_)
-        self.cluster_centers_, self.inertia_ = centres * scale, inertia * scale * scale
-        return self
+        for name, kind in (("max_iter", Integral), ("time_limit", Real)):
+            limit = getattr(self, name)
+            if limit is None:
+                continue
+            if not isinstance(limit, kind) or isinstance(limit, bool) or not 0 <= float(limit) < np.inf:
+                what = "a whole number of sweeps" if kind is Integral else "a number of seconds"
+                raise InputError(f"{name}={limit!r} must be {what}, 0 or more, or None.")
+            if self.algorithm != "refined":
+                raise InputError(f"{name} goes with algorithm='refined' only, not with {self.algorithm!r}.")
+        if order is not None and self.algorithm != "optimal":
+            raise InputError(f"order goes with algorithm='optimal' only, not with {self.algorithm!r}.")
+
+    def _find(
+        self, X: NDArray[np.float64], weight: NDArray[np.float64], began: float, order: ArrayLike | None
+    ) -> Refined:
+        n, d = X.shape
+        progress = self.progress or ignore
+        if self.algorithm == "optimal":
+            return Refined(optimal(X, weight, self.k, None if order is None else read_order(order, n)))
+        if self.algorithm in ("greedy", "mdav", "flow"):
+            algorithm = {"greedy": greedy, "mdav": mdav, "flow": flow}[self.algorithm]
+            return Refined(algorithm(X, weight, self.k, progress))
+        if self.algorithm == "auto":
+            budget = Budget(auto_sweeps(n, d), began=began)
+        elif self.max_iter is None and self.time_limit is None:
+            budget = Budget(default_sweeps(n), began=began)
+        else:
+            budget = Budget(self.max_iter, self.time_limit, began)
+        first = 0.5 if self.algorithm == "auto" else 0.1  # share of the bar for the greedy start
+        labels = greedy(X, weight, self.k, lambda share: progress(first * share))
+        rng = make_generator(self.random_state)
+        return refine(
+            X, weight, self.k, labels, budget, rng, self.n_jobs, lambda share: progress(first + (1 - first) * share)
+        )
+
+
+def read_order(order: ArrayLike, n: int) -> NDArray[np.int64]:
+    """Return an order of n rows, refusing what is not a permutation."""
+    rows = np.asarray(order)
+    if rows.shape != (n,) or rows.dtype.kind not in "iu" or not np.array_equal(np.sort(rows), np.arange(n)):
+        raise InputError(f"order must hold every row number from 0 to {n - 1} once.")
+    return rows.astype(np.int64)
 
 
 def read_points(estimator: BaseEstimator, X: Any, **checks: Any) -> NDArray[np.float64]:
@@ -107,17 +210,3 @@ def check_sizes(labels: NDArray[np.int64], k: int) -> NDArray[np.int64]:
             f"The clustering left a cluster under k={k}, or records without a cluster; nothing is released."
         )
     return sizes
-
-
-def describe_clusters(
-    X: NDArray[np.float64], weight: NDArray[np.float64], labels: NDArray[np.int64], n_clusters: int
-) -> tuple[NDArray[np.float64], float]:
-    """Return the weighted centres and the weighted sum of squared distances to them."""
-    mass = np.bincount(labels, weights=weight, minlength=n_clusters)
-    centres = np.column_stack(
-        [np.bincount(labels, weights=weight * column, minlength=n_clusters) / mass for column in X.T]
-    )
-    squared = np.zeros(len(X))
-    for j, column in enumerate(X.T):
-        squared += (column - centres[labels, j]) ** 2
-    return centres, float(weight @ squared)
