@@ -68,7 +68,14 @@ def results(meps):
                 found.append(evaluate(X[train], y[train], test) | {"risk": np.nan})
                 continue
             method, recovery = WAYS[way]
-            model = Anonymizer(k=k, method=method, recovery=recovery, response_weight=w, random_state=split)
+            model = Anonymizer(
+                k=k,
+                method=method,
+                recovery=recovery,
+                clustering="greedy",  # the paper's
+                response_weight=w,
+                random_state=split,
+            )
             hidden = model.fit_transform(X[train], y[train])
             found.append(evaluate(hidden, y[train], test) | {"risk": nearest_match_risk(X[train], hidden)})
         return {name: np.mean([f[name] for f in found]) for name in found[0]}

@@ -34,6 +34,7 @@ def make_release(**options):
         "unit": "person",
         "others": "drop",
         "k": 5,
+        "clustering": "greedy",
     }
     return shoal.anonymize(table, **(roles | options))
 

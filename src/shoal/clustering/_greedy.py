@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from shoal.clustering._rim import Rim, find_on_rim, take_from_rim
 from shoal.clustering._scan import Free, pack, scan_farthest, scan_nearest, take
-from shoal.clustering._tree import NONE, Search, Tree, find_farthest, find_nearest, remove
+from shoal.clustering._tree import LEAF, NONE, Search, Tree, find_farthest, find_nearest, mark, remove
 from shoal.compilation import kernel, subroutine
 
 _VANISHING = 1e-280  # squared distances below this may have lost digits
@@ -42,15 +42,17 @@ def grow_by_scanning(free: Free, state: NDArray[Any], k: int, first: int, last: 
 
 
 @subroutine()
-def _find_known(X: NDArray[Any], rows: NDArray[Any], centroid: NDArray[Any], labels: NDArray[Any]) -> tuple[int, float]:
-    """Return which of the rows without a label is nearest to the centroid, and its squared distance."""
+def _find_known(tree: Tree, found: Search, number: int, centroid: NDArray[Any]) -> tuple[int, float]:
+    """Return which of the rows found and not marked is nearest to the centroid, and its squared distance."""
     best, pick = np.inf, NONE
-    for row in rows:
-        if labels[row] >= 0:
+    for t in range(number):
+        row = int(found.row[t])
+        leaf, p = divmod(found.place[t], LEAF)
+        if tree.rows[leaf, p] < 0:
             continue
         distance = 0.0
-        for j in range(X.shape[1]):
-            difference = X[row, j] - centroid[j]
+        for j in range(centroid.shape[0]):
+            difference = tree.points[leaf, j, p] - centroid[j]
             distance += difference * difference
         if distance < best or (distance == best and row < pick):
             best, pick = distance, row
@@ -85,6 +87,7 @@ def grow_from_tree(
             row = find_farthest(tree, seed, found)
         picked[0] = row
         labels[row] = cluster
+        mark(tree, row)
         mass = weight[row]
         for j in range(d):
             seed[j] = X[row, j]
@@ -97,18 +100,19 @@ def grow_from_tree(
                 difference = centroid[j] - centre[j]
                 shift += difference * difference
                 same &= difference == 0.0
-            pick, best = _find_known(X, found.row[:number], centroid, labels)
+            pick, best = _find_known(tree, found, number, centroid)
             # Rounding moves neither side by a part in 1e12, unless squares are so small that they vanish.
             sure = reach > _VANISHING and (np.sqrt(best) + np.sqrt(shift)) * (1 + 1e-12) < np.sqrt(reach)
             if pick == NONE or not (sure or same):
                 room = 2 * (k - step) + 2
-                number = find_nearest(tree, centroid, labels, found, room)
+                number = find_nearest(tree, centroid, found, room)
                 reach = np.inf if number < room else found.distance[number - 1]
                 pick = found.row[0]
                 for j in range(d):
                     centre[j] = centroid[j]
             picked[step] = pick
             labels[pick] = cluster
+            mark(tree, pick)
             mass += weight[pick]
             for j in range(d):
                 total[j] += weight[pick] * X[pick, j]

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from shoal.clustering._rim import Rim, find_on_rim, take_from_rim
 from shoal.clustering._scan import Free, pack, scan_farthest, scan_several, take
-from shoal.clustering._tree import Search, Tree, find_farthest, find_nearest, remove
+from shoal.clustering._tree import Search, Tree, find_farthest, find_nearest, mark, remove
 from shoal.compilation import kernel, subroutine
 
 
@@ -98,15 +98,16 @@ def grow_from_tree(
         row = find_on_rim(rim, point)
         if row < 0:
             row = find_farthest(tree, point, found)
-        labels[row] = cluster
+        mark(tree, row)
         for j in range(d):
             point[j] = X[row, j]
-        find_nearest(tree, point, labels, found, k - 1)
+        find_nearest(tree, point, found, k - 1)
         picked[0] = row
         picked[1:] = found.row[: k - 1]
         for i in range(k):
             row = picked[i]
             labels[row] = cluster
+            mark(tree, row)
             for j in range(d):
                 _subtract(state, j, weight[row] * X[row, j])
             _subtract(state, d, weight[row])

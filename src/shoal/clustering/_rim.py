@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from shoal.clustering._tree import NONE
 from shoal.compilation import kernel, subroutine
 
-_ROOM = 8192  # points held ready; beyond them a tree is faster
+_ROOM = 1 << 15  # points held ready; beyond them a tree is faster
 _BLOCK = 64
 _VANISHING = 1e-280  # squared distances below this may have lost digits
 _TRIALS = 64  # searches after which a rim that seldom helps is given up

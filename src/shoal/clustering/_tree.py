@@ -23,7 +23,7 @@ class Tree(NamedTuple):
     """A complete binary tree: node t has the children 2t + 1 and 2t + 2, and the last `leaves` nodes are leaves."""
 
     points: NDArray[np.float64]  # (leaves, d, LEAF)
-    rows: NDArray[np.int32]  # (leaves, LEAF), the row of every point
+    rows: NDArray[np.int32]  # (leaves, LEAF), the row of every point, or -1 - row once it is marked
     place: NDArray[np.int32]  # (n,), leaf * LEAF + position of every row
     held: NDArray[np.int64]  # (leaves,), the points still there; they stand first
     box: NDArray[np.float64]  # (nodes, d, 2), the least and the greatest coordinates
@@ -35,6 +35,7 @@ class Search(NamedTuple):
 
     distance: NDArray[np.float64]  # (room,), squared
     row: NDArray[np.int64]  # (room,)
+    place: NDArray[np.int64]  # (room,)
     stack: NDArray[np.int64]
     bound: NDArray[np.float64]
     buffer: NDArray[np.float64]  # (LEAF,), the distances of a leaf
@@ -45,6 +46,7 @@ def make_search(room: int) -> Search:
     """Return room for queries of that many points."""
     return Search(
         np.empty(room),
+        np.empty(room, dtype=np.int64),
         np.empty(room, dtype=np.int64),
         np.empty(2 * _DEPTH, dtype=np.int64),
         np.empty(2 * _DEPTH),
@@ -181,14 +183,21 @@ def _close_node(tree: Tree, node: int) -> bool:
 
 
 @subroutine()
+def mark(tree: Tree, row: int) -> None:
+    """Hide a row from the search for the nearest, until it is removed."""
+    leaf, p = divmod(tree.place[row], LEAF)
+    tree.rows[leaf, p] = -1 - row
+
+
+@subroutine()
 def remove(tree: Tree, rows: NDArray[Any], leaves: NDArray[Any]) -> None:
-    """Take rows away; leaves: scratch of the same length."""
+    """Take away marked rows, all of them; leaves: scratch of the same length."""
     for i in range(len(rows)):
         leaf, p = divmod(tree.place[rows[i]], LEAF)
         last = tree.held[leaf] - 1
         tree.held[leaf], leaves[i] = last, leaf
         moved = tree.rows[leaf, last]
-        tree.rows[leaf, p], tree.place[moved] = moved, leaf * LEAF + p
+        tree.rows[leaf, p], tree.place[max(moved, -1 - moved)] = moved, leaf * LEAF + p
         for j in range(tree.points.shape[1]):
             tree.points[leaf, j, p] = tree.points[leaf, j, last]
     leaves.sort()
@@ -237,8 +246,8 @@ def _farthest_in_box(tree: Tree, node: int, point: NDArray[Any]) -> float:
 
 
 @subroutine()
-def find_nearest(tree: Tree, point: NDArray[Any], labels: NDArray[Any], found: Search, room: int) -> int:
-    """Find the points nearest to this one, up to `room` of those without a label; return how many there are."""
+def find_nearest(tree: Tree, point: NDArray[Any], found: Search, room: int) -> int:
+    """Find the points nearest to this one, up to `room` of those not marked; return how many there are."""
     inner = tree.held.shape[0] - 1
     number, top = 0, 1
     worst, worst_row = np.inf, NONE
@@ -256,7 +265,7 @@ def find_nearest(tree: Tree, point: NDArray[Any], labels: NDArray[Any], found: S
                     if distance > worst:
                         continue
                     row = int(tree.rows[leaf, p])
-                    if (distance == worst and row > worst_row) or labels[row] >= 0:
+                    if row < 0 or (distance == worst and row > worst_row):
                         continue
                     at = min(number, room - 1)
                     while at > 0 and (
@@ -264,8 +273,9 @@ def find_nearest(tree: Tree, point: NDArray[Any], labels: NDArray[Any], found: S
                         or (found.distance[at - 1] == distance and found.row[at - 1] > row)
                     ):
                         found.distance[at], found.row[at] = found.distance[at - 1], found.row[at - 1]
+                        found.place[at] = found.place[at - 1]
                         at -= 1
-                    found.distance[at], found.row[at] = distance, row
+                    found.distance[at], found.row[at], found.place[at] = distance, row, leaf * LEAF + p
                     number = min(number + 1, room)
                     if number == room:
                         worst, worst_row = found.distance[room - 1], found.row[room - 1]
