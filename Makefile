@@ -25,7 +25,7 @@ format: .venv/dev
 
 check: lint test
 
-bench: .venv/dev
+bench: .venv/bench
 	$(BIN)/python benchmarks/run.py
 
 .venv/core: pyproject.toml
@@ -36,6 +36,10 @@ bench: .venv/dev
 
 .venv/dev: .venv/core
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	touch $@
+
+.venv/bench: .venv/dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
 	touch $@
 
 clean:

@@ -1,12 +1,13 @@
 """Clustering algorithms side by side on the same rows: those of shoal, and what else people use.
 
-A run is given up at two minutes, and has a process of its own, which warms up on a few rows first. Run as a script it makes one run:
-python benchmarks/compare_clustering.py greedy 1000 4 5
+A run is given up at two minutes, and has a process of its own, which warms up on a few rows first. As a script this
+file makes one run: python benchmarks/compare_clustering.py "shoal greedy" 1000 4 5
 """
 
 from __future__ import annotations
 
 import json
+import resource
 import subprocess
 import sys
 import time
@@ -85,7 +86,7 @@ def constrained_k_means(X: np.ndarray, k: int) -> np.ndarray:
     """k-means-constrained, with floor(n / k) clusters."""
     from k_means_constrained import KMeansConstrained
 
-    return KMeansConstrained(len(X) // k, size_min=k, n_init=1, random_state=0, n_jobs=2).fit(X).labels_
+    return KMeansConstrained(len(X) // k, size_min=k, n_init=1, random_state=0, n_jobs=1).fit(X).labels_
 
 
 def ours(algorithm: str, **options):
@@ -105,17 +106,52 @@ ALGORITHMS = {
 
 
 def run_one(algorithm: str, n: int, d: int, k: int) -> dict[str, float]:
-    """Cluster Gaussian rows; return seconds and the information loss."""
+    """Cluster Gaussian rows; return seconds, the information loss, and the bytes a row takes beyond the data."""
     X = np.random.default_rng(0).standard_normal((n, d))
     find = ALGORITHMS[algorithm]
     for few in (300, min(n, 6000)) if algorithm.startswith("shoal") and "flow" not in algorithm else (300,):
         find(X[:few], k)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     began = time.perf_counter()
     labels = find(X, k)
     seconds = time.perf_counter() - began
+    used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
     assert np.bincount(labels).min() >= k
     loss = 100 * describe_clusters(X, np.ones(n), labels)[1] / ((X - X.mean(axis=0)) ** 2).sum()
-    return {"seconds": seconds, "loss": loss, "clusters": len(np.unique(labels))}
+    return {"seconds": seconds, "loss": loss, "clusters": len(np.unique(labels)), "bytes": 1024 * used / n}
+
+
+def run_apart(algorithm: str, n: int, d: int, k: int) -> tuple[dict[str, float] | None, str]:
+    """Make one run in a process of its own; return what it measured, or None and why."""
+    command = [sys.executable, __file__, algorithm, str(n), str(d), str(k)]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=GIVE_UP + 30, check=False)
+    except subprocess.TimeoutExpired:
+        return None, "given up"
+    if done.returncode == 0:
+        return json.loads(done.stdout), ""
+    return None, "refused: too many arcs" if "InputError" in done.stderr else f"failed: {done.stderr[-200:]}"
+
+
+def grow_with_rows() -> list[dict[str, object]]:
+    """Return time and memory of 100,000 and 1,000,000 rows of 5 columns, and how time grows between them."""
+    rows: list[dict[str, object]] = []
+    for algorithm in ("shoal greedy", "shoal mdav", "shoal auto"):
+        for k in (5, 10):
+            small, _ = run_apart(algorithm, 100_000, 5, k)
+            large, _ = run_apart(algorithm, 1_000_000, 5, k)
+            rows.append(
+                {
+                    "algorithm": algorithm,
+                    "k": k,
+                    "seconds, 100,000 rows": round(small["seconds"], 2),
+                    "seconds, 1,000,000 rows": round(large["seconds"], 1),
+                    "growth exponent": round(float(np.log10(large["seconds"] / small["seconds"])), 2),
+                    "bytes a row beyond the data": round(large["bytes"]),
+                    "IL, 1,000,000 rows": round(large["loss"], 4),
+                }
+            )
+    return rows
 
 
 def compare(sizes=SIZES) -> list[dict[str, object]]:
@@ -131,17 +167,9 @@ def compare(sizes=SIZES) -> list[dict[str, object]]:
                         row["note"] = "not tried: over two minutes even if it only grew with n"
                         before[algorithm, d, k] = GIVE_UP
                         continue
-                    command = [sys.executable, __file__, algorithm, str(n), str(d), str(k)]
-                    try:
-                        done = subprocess.run(
-                            command, capture_output=True, text=True, timeout=GIVE_UP + 30, check=False
-                        )
-                    except subprocess.TimeoutExpired:
-                        done = None
-                    found = json.loads(done.stdout) if done is not None and done.returncode == 0 else None
+                    found, stopped = run_apart(algorithm, n, d, k)
                     if found is None or found["seconds"] > GIVE_UP:
-                        refused = done is not None and done.returncode != 0 and "InputError" in done.stderr
-                        row["note"] = "refused: too many arcs" if refused else "given up"
+                        row["note"] = stopped or "given up"
                         before[algorithm, d, k] = GIVE_UP
                     else:
                         before[algorithm, d, k] = found["seconds"]

@@ -1,11 +1,11 @@
 """How far from the best possible are the clusters? A lower bound for small k, and the refined clusters beside it.
 
 The relaxation is the linear program over all clusters S of k to 2k - 1 records (larger ones can be split without loss):
-minimise the total squared error of the chosen clusters when every record is covered once in sum, with fractions allowed.
-By duality any prices p with p(S) <= error(S) for every S prove that no clustering is below sum(p). Columns are generated:
+minimise the total squared error of the chosen clusters when every record is covered once in sum, fractions allowed. By
+duality, any prices p with p(S) <= error(S) for every S prove that no clustering is below sum(p). Columns are generated:
 the program is solved over the clusters seen so far, and a branch and bound finds, for every record, the cluster whose
-error is farthest below its price. If the worst of all is -v, lowering every price by v / k makes them valid: that proves
-sum(p) - n v / k after every round, however far the program is from its optimum, and is what is reported.
+error is farthest below its price. If the worst of all is -v, lowering every price by v / k makes them valid: that
+proves sum(p) - n v / k after every round, however far the program is from its optimum, and is what is reported.
 
 python benchmarks/lower_bound.py CASCrefmicrodata.csv Tarragona.csv    (files of $SHOAL_DATA/microaggregation)
 """

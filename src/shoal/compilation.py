@@ -59,8 +59,9 @@ class Kernel:
         return self.compiled(*args)
 
     def _is_cached(self) -> bool:
-        folder = Path(self.compiled.stats.cache_path)
-        return any(folder.glob(f"*{self.compiled.py_func.__name__}-*.nbi"))
+        function = self.compiled.py_func
+        file = function.__module__.rpartition(".")[2]
+        return any(Path(self.compiled.stats.cache_path).glob(f"{file}.{function.__name__}-*.nbi"))
 
 
 def kernel(*, fused: bool = False, reordered: bool = False) -> Callable[[Callable[..., Any]], Kernel]:

@@ -137,6 +137,14 @@ def test_same_seed_same_labels_whatever_the_threads(algorithm, shape, rng):
     assert (one != fit(1, 1)).any()
 
 
+def test_units_do_not_matter(rng):
+    X, weight = rng.standard_normal((1500, 3)), rng.random(1500) + 0.1
+    model = KMemberClustering(4, algorithm="refined", max_iter=60, random_state=0)
+    labels = model.fit(X, sample_weight=weight).labels_
+    np.testing.assert_array_equal(model.fit(X * 2.0**30, sample_weight=weight).labels_, labels)
+    np.testing.assert_array_equal(model.fit(X, sample_weight=weight * 2.0**14).labels_, labels)
+
+
 def test_fewer_clusters_where_that_is_better():
     """Pairs of twins far apart and k = 3: three pairs at a time make two clusters too many."""
     X = np.repeat(np.arange(20.0) * 100, 4)[:, None] + np.tile([0, 0.1, 0.2, 0.3], 20)[:, None]

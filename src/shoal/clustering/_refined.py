@@ -35,7 +35,7 @@ class Problem(NamedTuple):
     weight: NDArray[np.float64]  # (n,)
     k: int
     graph: NDArray[np.int32]  # (n, m), near neighbours, nearest first
-    scale: NDArray[np.float64]  # (n,), squared distances that are usual around a record
+    scale: NDArray[np.float64]  # (n,), squared distances that are usual around a record, times its weight
     threshold: NDArray[np.float64]  # (_TABLE,), quantiles of the exponential distribution
 
 

@@ -63,8 +63,9 @@ def grow(
                 step = max(16, int(_WORK_PER_CALL / (costs + 100 * d * k)))
                 done = last
                 progress(done * k / n)
+            del tree  # before the next one is built
             rows = rows[labels[rows] < 0]
-        del rim, search, place  # scanning needs the room
+        del rim, search, place
     free = make_free(X, weight, np.sort(rows))
     while done < n_clusters:
         last = min(n_clusters, done + max(1, int(_WORK_PER_CALL / (passes * cost_of_scanning(n - done * k, d) + 1))))

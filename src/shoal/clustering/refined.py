@@ -122,14 +122,8 @@ def _search(
     near = X[order]
     m = min(n - 1, max(_DEGREE * k, 12), max(10, _EDGES // n))
     graph, squared = find_neighbours(near, m, rng, n_jobs)
-    task = Problem(
-        near,
-        np.maximum(weight, _LIGHTEST * weight.max())[order],
-        k,
-        graph,
-        _smooth(squared, graph),
-        make_thresholds(),
-    )
+    heavy = np.maximum(weight, _LIGHTEST * weight.max())[order]
+    task = Problem(near, heavy, k, graph, heavy * _smooth(squared, graph), make_thresholds())
     now = make_partition(_number_by_appearance(labels[order]), k, d)
     walk = _Walk(task, now, budget, rng, progress)
 
