@@ -143,7 +143,7 @@ def anonymize(
     rng = make_generator(random_state)
 
     with Reporter(progress) as reporter:
-        labels = find_clusters(persons, people, response, settings, rng, reporter)
+        labels = find_clusters(persons, people, response, settings, reporter)
         sizes = check_sizes(labels, k)
         hidden = hide(persons, labels, settings, rng, reporter)
         order = rng.permutation(len(frame))
@@ -239,7 +239,7 @@ class Anonymizer(BaseEstimator):
         response = _read_target(y, len(frame)) if settings.response_weight > 0 else np.empty((len(frame), 0))
         rng = make_generator(self.random_state)
         with Reporter(self.progress) as reporter:
-            self.labels_ = find_clusters(columns, people, response, settings, rng, reporter)
+            self.labels_ = find_clusters(columns, people, response, settings, reporter)
             self.cluster_sizes_ = check_sizes(self.labels_, self.k)
             hidden = hide(columns, self.labels_, settings, rng, reporter)
         self.n_clusters_ = len(self.cluster_sizes_)

@@ -59,10 +59,12 @@ def find_clusters(
     people: People,
     response: Floats,
     settings: Settings,
-    rng: np.random.Generator,
     reporter: Reporter,
 ) -> Index:
-    """Return the cluster of every person, 0, 1, ..."""
+    """Return the cluster of every person, 0, 1, ...; the same table has the same clusters in every release.
+
+    Clusters need not be secret, but two releases whose clusters differ could be intersected.
+    """
     parts = [coordinate.position() for coordinate in make_coordinates(persons)]
     if people.weight is not None:
         parts.append(standardise(people.log_weight())[:, None])
@@ -71,14 +73,14 @@ def find_clusters(
     points = np.hstack(parts)
     if isinstance(settings.clustering, str):
         report = reporter.stage("clustering")
-        model = KMemberClustering(settings.k, algorithm=settings.algorithm, random_state=rng, progress=report)
-        with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
-            model.fit(points)
-        if model.interrupted_:  # whoever interrupts a release wants none
-            raise KeyboardInterrupt
-        return model.labels_
-    estimator = clone(settings.clustering) if isinstance(settings.clustering, BaseEstimator) else settings.clustering
-    labels = np.asarray(estimator.fit(points).labels_)
+        estimator = KMemberClustering(settings.k, algorithm=settings.algorithm, random_state=0, progress=report)
+    else:
+        own = settings.clustering
+        estimator = clone(own) if isinstance(own, BaseEstimator) else own
+    with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
+        labels = np.asarray(estimator.fit(points).labels_)
+    if getattr(estimator, "interrupted_", False):  # whoever interrupts a release wants none
+        raise KeyboardInterrupt
     if labels.shape != (len(points),) or labels.dtype.kind not in "iu":
         raise InputError(f"clustering gave labels of shape {labels.shape}, not {len(points)} whole numbers.")
     if (labels < 0).any():

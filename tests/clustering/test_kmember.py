@@ -2,11 +2,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from shoal.clustering import KMemberClustering
@@ -82,10 +84,47 @@ def test_errors_say_what_to_do():
         KMemberClustering(2).fit(X, sample_weight=[0.0, 0.0, 0.0])
 
 
+@pytest.mark.parametrize("algorithm", [*ALGORITHMS, "optimal"])
+@pytest.mark.parametrize("n", [5, 23, 2000])
+def test_progress_goes_from_0_to_1(algorithm, n, rng):
+    seen = []
+    if algorithm == "flow" and n == 2000:
+        n = 50
+    make(4, algorithm, progress=seen.append).fit(rng.standard_normal((n, 1)))
+    assert seen == sorted(seen)
+    assert (seen[0], seen[-1]) == (0, 1)
+
+
+@settings(max_examples=30)
+@given(seed=st.integers(0, 1000), n=st.integers(6, 60), calls=st.integers(0, 30), data=st.data())
+def test_no_cluster_is_ever_under_k_whatever_stops_the_search(seed, n, calls, data):
+    k = data.draw(st.integers(2, n // 2))
+    rng = np.random.default_rng(seed)
+    X, weight = rng.standard_normal((n, 2)), rng.choice([0.0, 1e-6, 1.0, 1e6], n) + (np.arange(n) == 0)
+    X[-1] *= data.draw(st.sampled_from([1, 1e12]))
+    seen = []
+
+    def progress(share):
+        seen.append(share)
+        if len(seen) > calls and 0.1 < share < 1:
+            raise KeyboardInterrupt
+
+    limit = data.draw(st.sampled_from([{"time_limit": 0.0}, {"time_limit": 1e-3}, {"max_iter": 40}]))
+    model = KMemberClustering(k, algorithm="refined", random_state=0, progress=progress, **limit)
+    with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
+        model.fit(X, sample_weight=weight)
+    assert model.cluster_sizes_.min() >= k
+    assert model.inertia_ <= KMemberClustering(k).fit(X, sample_weight=weight).inertia_ * (1 + 1e-12)
+
+
 def test_a_record_of_weight_0_counts_towards_k_but_pulls_no_centre():
     model = KMemberClustering(3).fit([[0.0], [1.0], [9.0]], sample_weight=[1, 1, 0])
     assert model.cluster_sizes_.tolist() == [3]
-    assert model.cluster_centers_[0, 0] == pytest.approx(0.5)
+    assert model.cluster_centers_[0, 0] == 0.5
+    far = KMemberClustering(3).fit([[0.0], [1.0], [1e12]], sample_weight=[1, 1, 0])
+    assert (far.cluster_centers_[0, 0], far.inertia_) == (0.5, 0.5)
+    nobody = KMemberClustering(2).fit([[0.0], [1.0], [8.0], [9.0]], sample_weight=[1, 1, 0, 0])
+    assert sorted(nobody.cluster_centers_[:, 0]) == [0.5, 8.5]
 
 
 @pytest.mark.parametrize("labels", [[0, 0, 1], [0, 0, -1], [1, 1, 1]])
@@ -100,7 +139,10 @@ def test_options_that_do_not_go_together():
         KMemberClustering(2, algorithm="auto", time_limit=1.0).fit(X)
     with pytest.raises(InputError, match="max_iter=2.5 must be a whole number of sweeps"):
         KMemberClustering(2, algorithm="refined", max_iter=2.5).fit(X)
-    for limit in (-1, np.inf, np.nan, "3", True):
+    for jobs in (0, "a", 1.5):
+        with pytest.raises(InputError, match="n_jobs=.* must be a whole number"):
+            KMemberClustering(2, n_jobs=jobs).fit(X)
+    for limit in (-1, np.inf, np.nan, "3", True, 10**400):
         with pytest.raises(InputError, match="time_limit=.* must be a number of seconds"):
             KMemberClustering(2, algorithm="refined", time_limit=limit).fit(X)
 

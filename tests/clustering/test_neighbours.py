@@ -26,6 +26,14 @@ def test_nobody_is_an_own_neighbour_or_a_neighbour_twice(d, rng, monkeypatch):
     assert all(len(set(row)) == 9 for row in graph.tolist())
 
 
+def test_everybody_has_neighbours_even_on_a_line(rng):
+    X = rng.standard_normal((5200, 1)) * np.arange(1, 8)
+    for m in (255, 256):
+        graph, mean = find_neighbours(X, m, rng)
+        assert graph.min() >= 0
+        assert np.isfinite(mean).all()
+
+
 @pytest.mark.parametrize(("d", "farther"), [(4, 1.2), (12, 1.25)])
 def test_many_rows_have_neighbours_not_much_farther_than_the_true_ones(d, farther, rng):
     X = rng.standard_normal((8000, d))

@@ -70,9 +70,6 @@ def test_along_an_order_with_weights_it_is_the_best_of_all_cuts(seed, n, k, d):
 
 def test_weights_can_make_a_partition_that_is_not_contiguous_better():
     """Why the docs say 'the best contiguous partition': found by trying all partitions of small examples."""
-    X = np.array([[0.0], [1.0], [2.0], [3.0]])
-    weight = np.array([100.0, 0.01, 0.01, 100.0])
-    weight[1:3] = [100.0, 0.01]
     rng = np.random.default_rng(0)
     for _ in range(300):
         X, weight = np.sort(rng.random((5, 1)), axis=0), rng.choice([0.01, 1.0, 100.0], 5)

@@ -60,7 +60,6 @@ def grow_by_scanning(free: Free, state: NDArray[Any], k: int, first: int, last: 
         at = scan_farthest(free, point)
         for j in range(d):
             point[j] = points[j, at]
-        labels[free.row[at]] = cluster
         take(free, at)
         scan_several(free, point, positions[1:], distances[1:])
         positions[0] = at

@@ -224,6 +224,8 @@ def _dissolve(task: Problem, now: Partition, own: int, limit: float, journal: Jo
 def _create(task: Problem, now: Partition, i: int, limit: float, journal: Journal) -> float:
     """Make a cluster of record i and the nearest that other clusters can spare, likewise."""
     k, to, delta = task.k, now.empty[now.empty[0]], 0.0
+    if task.graph.shape[1] < k - 1:
+        return np.inf
     journal.done[0] = 0
     for g in range(-1, task.graph.shape[1]):
         q = i if g < 0 else int(task.graph[i, g])
@@ -284,7 +286,7 @@ def _make_journal(k: int) -> Journal:
 
 
 @subroutine(reordered=True)
-def _try_seldom(task: Problem, now: Partition, i: int, limit: float, choice: Any, journal: Journal) -> float:
+def _change_number(task: Problem, now: Partition, i: int, limit: float, choice: Any, journal: Journal) -> float:
     """Try to dissolve, create or gather a cluster; return by how much the squared error grew."""
     if choice & np.uint64(1):
         delta = _dissolve(task, now, now.labels[i], limit, journal)
@@ -308,10 +310,10 @@ def anneal(
 ) -> float:
     """Try random changes around the records start .. stop - 1, and return by how much the squared error grew.
 
-    A sweep tries one change for every record, and the temperature is multiplied by `cooling` after it. A change is
-    accepted if it costs less than an exponential random number times the temperature times the scale of its records:
-    every place of the data has its own temperature, so that dense and sparse places freeze together. Records are taken
-    at random from windows, one after the other: neighbours stand near each other and stay in the processor's cache.
+    A sweep tries as many changes as there are records, and the temperature is multiplied by `cooling` after it. A
+    change is accepted if it costs less than an exponential random number times the temperature times the scale of its
+    records: every place of the data has its own temperature, so that dense and sparse places freeze together. Records
+    are taken at random from windows, one after the other: neighbours stand near each other and stay in the cache.
     """
     k, X, weight, graph, scale, threshold = task.k, task.X, task.weight, task.graph, task.scale, task.threshold
     labels, size, mass, centre, members = now.labels, now.size, now.mass, now.centre, now.members
@@ -326,7 +328,7 @@ def anneal(
             limit = t * threshold[draw % np.uint64(_TABLE)]
             choice = draw >> np.uint64(16)
             if np.int64(choice & np.uint64(0xFFF)) * 20 * k < 0x1000:  # these take about as long as 20 k others
-                grown += _try_seldom(task, now, i, limit * scale[i], choice >> np.uint64(12), journal)
+                grown += _change_number(task, now, i, limit * scale[i], choice >> np.uint64(12), journal)
                 continue
             j = int(graph[i, _below(random, graph.shape[1])])
             a, b = labels[i], labels[j]
@@ -351,7 +353,7 @@ def anneal(
 
 
 @kernel(reordered=True)
-def descend(task: Problem, now: Partition, start: int, stop: int, tolerance: float) -> float:
+def descend(task: Problem, now: Partition, start: int, stop: int) -> float:
     """Give each of the records start .. stop - 1 its best move or swap, and return by how much the error grew."""
     k, X, weight, graph = task.k, task.X, task.weight, task.graph
     labels, size, mass, centre, members = now.labels, now.size, now.mass, now.centre, now.members
@@ -359,7 +361,7 @@ def descend(task: Problem, now: Partition, start: int, stop: int, tolerance: flo
     for i in range(start, stop):
         a = labels[i]
         leaves = leave_cost(X[i], weight[i], centre[a], mass[a])
-        best, to, partner, before = -tolerance, -1, -1, -1
+        best, to, partner, before = -1e-9 * task.scale[i], -1, -1, -1  # a gain above rounding
         for g in range(graph.shape[1]):
             b = labels[graph[i, g]]
             if b in (a, before, to):

@@ -23,13 +23,17 @@ def weighted_sums(
     return np.column_stack(sums), mass
 
 
-def describe_clusters(
-    X: NDArray[np.float64], weight: NDArray[np.float64], labels: NDArray[np.int64]
-) -> tuple[NDArray[np.float64], float]:
-    """Return the weighted centres of the clusters 0, 1, ... and the weighted sum of squared distances to them."""
+def find_centres(X: NDArray[np.float64], weight: NDArray[np.float64], labels: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return the weighted centres of the clusters 0, 1, ..., shape (c, d)."""
     total, mass = weighted_sums(X, weight, labels, int(labels.max()) + 1)
-    centres = total / mass[:, None]
+    return total / mass[:, None]
+
+
+def squared_distances(
+    X: NDArray[np.float64], weight: NDArray[np.float64], labels: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """Return every row's squared distance to the weighted centre of its cluster."""
     squared = np.zeros(len(X))
-    for j, column in enumerate(X.T):
-        squared += (column - centres[labels, j]) ** 2
-    return centres, float(weight @ squared)
+    for column, centre in zip(X.T, find_centres(X, weight, labels).T, strict=True):
+        squared += (column - centre[labels]) ** 2
+    return squared

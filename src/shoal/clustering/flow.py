@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
-from shoal.clustering.distortion import describe_clusters
+from shoal.clustering.distortion import find_centres, squared_distances
 from shoal.clustering.greedy import greedy
+from shoal.clustering.refined import Found
 from shoal.errors import InputError
 from shoal.progress import ignore
 
@@ -19,9 +20,7 @@ _ROUNDS = 100
 _LARGEST_COST = 1e9  # costs are whole numbers in the solver
 
 
-def flow(
-    X: NDArray[np.float64], weight: NDArray[np.float64], k: int, progress: Callable[[float], None]
-) -> NDArray[np.int64]:
+def flow(X: NDArray[np.float64], weight: NDArray[np.float64], k: int, progress: Callable[[float], None]) -> Found:
     """Cluster the rows of X into floor(n / k) groups of at least k, alternating centres and assignments.
 
     Starts from the greedy clusters; every assignment is the cheapest that leaves no cluster under k, so the squared
@@ -36,17 +35,20 @@ def flow(
             "use 'refined', which is also better."
         )
     labels = greedy(X, weight, k, ignore)
-    centres, error = describe_clusters(X, weight, labels)
-    for done in range(_ROUNDS):
-        progress(done / _ROUNDS)
-        cost = cdist(X, centres, "sqeuclidean") * weight[:, None]
-        found = _assign(solver, cost, k)
-        moved, lower = describe_clusters(X, weight, found)
-        if lower >= error * (1 - 1e-12):  # costs are rounded, so a step may even go up
-            break
-        labels, centres, error = found, moved, lower
-    progress(1.0)
-    return labels
+    best = Found(labels)
+    error = weight @ squared_distances(X, weight, labels)
+    try:
+        for best.sweeps in range(1, _ROUNDS + 1):
+            progress((best.sweeps - 1) / _ROUNDS)
+            cost = cdist(X, find_centres(X, weight, best.labels), "sqeuclidean") * weight[:, None]
+            labels = _assign(solver, cost, k)
+            lower = weight @ squared_distances(X, weight, labels)
+            if lower >= error * (1 - 1e-12):  # costs are rounded, so a step may even go up
+                break
+            best.labels, error = labels, lower
+    except KeyboardInterrupt:
+        best.interrupted = True
+    return best
 
 
 def _load_solver() -> Any:
@@ -61,7 +63,7 @@ def _assign(solver: Any, cost: NDArray[np.float64], k: int) -> NDArray[np.int64]
     """Return the cluster of every record, at least k records each, at the least total cost; cost: (n, c)."""
     n, c = cost.shape
     largest = float(cost.max())
-    rounded = np.rint(cost * (_LARGEST_COST / largest if largest > 0 else 1.0)).astype(np.int64)
+    rounded = np.rint(cost / (largest or 1.0) * _LARGEST_COST).astype(np.int64)
     network = solver.SimpleMinCostFlow()
     record, cluster = np.divmod(np.arange(n * c), c)
     ones = np.ones(n * c, dtype=np.int64)

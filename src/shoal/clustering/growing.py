@@ -11,10 +11,6 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.clustering._rim import make_rim
-from shoal.clustering._scan import make_free
-from shoal.clustering._tree import make_search, make_tree
-
 _FEW = 1500  # records that are scanned without trying a tree
 _WORK_PER_CALL = 2e8  # nanoseconds, roughly, between two progress reports, and two chances to be interrupted
 
@@ -46,6 +42,10 @@ def grow(
     labels) form the clusters first .. last - 1 and leave in `state` what the next ones need; its first row is the mean
     to begin with. passes: how often scanning looks at all records for one cluster.
     """
+    from shoal.clustering._rim import make_rim
+    from shoal.clustering._scan import make_free
+    from shoal.clustering._tree import make_search, make_tree
+
     n, d = X.shape
     labels = np.full(n, -1, dtype=np.int64)
     rows, done = np.arange(n, dtype=np.int32), 0

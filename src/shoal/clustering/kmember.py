@@ -14,12 +14,12 @@ from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from shoal.clustering.distortion import describe_clusters
+from shoal.clustering.distortion import find_centres, squared_distances
 from shoal.clustering.flow import flow
 from shoal.clustering.greedy import greedy
 from shoal.clustering.mdav import mdav
 from shoal.clustering.optimal import optimal
-from shoal.clustering.refined import Budget, Refined, auto_sweeps, default_sweeps, refine
+from shoal.clustering.refined import Budget, Found, auto_sweeps, default_sweeps, refine
 from shoal.errors import CheckError, InputError, suggest
 from shoal.progress import ignore
 from shoal.randomness import make_generator
@@ -27,7 +27,9 @@ from shoal.randomness import make_generator
 ALGORITHMS = ("auto", "greedy", "refined", "mdav", "optimal", "flow")
 
 _SQUARES_OVERFLOW = 1e100  # beyond this, distances are taken between scaled points
-_NEARLY_NOTHING = 1e-9  # of the smallest weight: a record of weight 0 is a person too, but pulls no centroid
+_LONGEST = 1e15  # sweeps or seconds
+_LIGHT = 1e-50  # of the heaviest weight; what is lighter is raised a little for the search
+_NEARLY_NOTHING = 1e-9  # of the smallest weight, in place of 0: such a record is a person too, but pulls no centroid
 
 
 class KMemberClustering(ClusterMixin, BaseEstimator):
@@ -47,15 +49,15 @@ class KMemberClustering(ClusterMixin, BaseEstimator):
         "flow": k-means with a smallest size, by minimum-cost flow (Demiriz et al. 2008); for some thousand rows,
         needs OR-tools (the extra `flow`).
     max_iter : int, default None
-        "refined" only: sweeps of annealing, each trying one change for every record. None with no `time_limit`
+        "refined" only: sweeps of annealing, each trying as many changes as there are records. None with no `time_limit`
         makes max(200, 50,000,000 / n).
     time_limit : float, default None
-        "refined" only: seconds for the whole fit. The greedy start is never cut short. Results then depend on the
-        machine's speed.
+        "refined" only: seconds for the whole fit. The greedy start and the neighbour graph are never cut short.
+        Results then depend on the machine's speed.
     random_state : int or numpy.random.Generator, default None
         For "refined" and "auto": the same seed gives the same labels, whatever the threads.
     n_jobs : int, default None
-        Threads for the neighbour graph of "refined" and "auto"; None is every core.
+        Threads for the neighbour graph of "refined" and "auto"; None and -1 are every core.
     progress : callable, default None
         Called with the share done, from 0 to 1.
 
@@ -69,9 +71,10 @@ class KMemberClustering(ClusterMixin, BaseEstimator):
         Weighted sum of squared distances to the centres.
     n_clusters_ : int
     n_iter_ : int
-        Sweeps of annealing made by "refined" and "auto"; 1 for the others.
+        Sweeps of annealing made by "refined" and "auto", assignments made by "flow"; 1 for the others.
     interrupted_ : bool
-        Whether Ctrl-C ended the search; the best clusters so far are kept.
+        Whether Ctrl-C ended the search of "refined", "auto" or "flow"; the best clusters so far are kept. Before there
+        are any, it raises as usual.
 
     Examples
     --------
@@ -115,60 +118,89 @@ class KMemberClustering(ClusterMixin, BaseEstimator):
         points = read_points(self, X)
         check_enough(self.k, len(points))
         largest = max(float(points.max()), -float(points.min()))
-        scale = largest if largest > _SQUARES_OVERFLOW else 1.0
+        scale = float(2.0 ** np.floor(np.log2(largest))) if largest > _SQUARES_OVERFLOW else 1.0  # ties stay ties
         if scale != 1.0:
             points = points / scale
         weight = _check_sample_weight(sample_weight, points, dtype=np.float64, ensure_non_negative=True)
-        if weight.min() == 0:
-            weight = np.maximum(weight, _NEARLY_NOTHING * weight[weight > 0].min())
-        found = self._find(points, weight, began, order)
-        self.labels_, self.n_iter_, self.interrupted_ = found.labels, max(found.sweeps, 1), found.interrupted
+        heaviest = float(2.0 ** np.floor(np.log2(weight.max())))
+        if heaviest != 1.0:
+            weight = weight / heaviest
+        raised = raise_weights(weight)
+        progress = self.progress or ignore
+        progress(0.0)
+        found = self._find(points, raised, began, order, progress)
+        self.labels_, self.interrupted_ = found.labels, found.interrupted
+        self.n_iter_ = found.sweeps if self.algorithm in ("auto", "refined", "flow") else 1
         self.cluster_sizes_ = check_sizes(self.labels_, self.k)
         self.n_clusters_ = len(self.cluster_sizes_)
-        centres, inertia = describe_clusters(points, weight, self.labels_)
-        self.cluster_centers_, self.inertia_ = centres * scale, inertia * scale * scale
-        if self.interrupted_:
+        massless = np.bincount(self.labels_, weights=weight) == 0
+        weight = np.where(massless[self.labels_], raised, weight) if massless.any() else weight
+        self.cluster_centers_ = find_centres(points, weight, self.labels_) * scale
+        self.inertia_ = float(weight @ squared_distances(points, weight, self.labels_)) * heaviest * scale * scale
+        if not self.interrupted_:
+            progress(1.0)
+        else:
             warnings.warn("Interrupted: the best clusters so far are kept.", ConvergenceWarning, stacklevel=2)
         return self
 
     def _check_options(self, order: ArrayLike | None) -> None:
         check_k(self.k)
-        if self.algorithm not in ALGORITHMS:
+        if not isinstance(self.algorithm, str) or self.algorithm not in ALGORITHMS:
             raise InputError(f"algorithm={self.algorithm!r} is not known{suggest(self.algorithm, ALGORITHMS)}")
         for name, kind in (("max_iter", Integral), ("time_limit", Real)):
             limit = getattr(self, name)
             if limit is None:
                 continue
-            if not isinstance(limit, kind) or isinstance(limit, bool) or not 0 <= float(limit) < np.inf:
+            if not isinstance(limit, kind) or isinstance(limit, bool) or not 0 <= limit <= _LONGEST:  # type: ignore[operator]
                 what = "a whole number of sweeps" if kind is Integral else "a number of seconds"
                 raise InputError(f"{name}={limit!r} must be {what}, 0 or more, or None.")
             if self.algorithm != "refined":
                 raise InputError(f"{name} goes with algorithm='refined' only, not with {self.algorithm!r}.")
+        if self.n_jobs is not None and (not isinstance(self.n_jobs, Integral) or self.n_jobs == 0):
+            raise InputError(f"n_jobs={self.n_jobs!r} must be a whole number of threads, -1 for all, or None.")
         if order is not None and self.algorithm != "optimal":
             raise InputError(f"order goes with algorithm='optimal' only, not with {self.algorithm!r}.")
 
     def _find(
-        self, X: NDArray[np.float64], weight: NDArray[np.float64], began: float, order: ArrayLike | None
-    ) -> Refined:
-        n, d = X.shape
-        progress = self.progress or ignore
+        self,
+        X: NDArray[np.float64],
+        weight: NDArray[np.float64],
+        began: float,
+        order: ArrayLike | None,
+        progress: Callable[[float], None],
+    ) -> Found:
+        n, d, k = *X.shape, int(self.k)
         if self.algorithm == "optimal":
-            return Refined(optimal(X, weight, self.k, None if order is None else read_order(order, n)))
-        if self.algorithm in ("greedy", "mdav", "flow"):
-            algorithm = {"greedy": greedy, "mdav": mdav, "flow": flow}[self.algorithm]
-            return Refined(algorithm(X, weight, self.k, progress))
+            return Found(optimal(X, weight, k, None if order is None else read_order(order, n)))
+        if self.algorithm == "flow":
+            return flow(X, weight, k, progress)
+        if self.algorithm in ("greedy", "mdav"):
+            return Found({"greedy": greedy, "mdav": mdav}[self.algorithm](X, weight, k, progress))
         if self.algorithm == "auto":
             budget = Budget(auto_sweeps(n, d), began=began)
         elif self.max_iter is None and self.time_limit is None:
             budget = Budget(default_sweeps(n), began=began)
         else:
             budget = Budget(self.max_iter, self.time_limit, began)
-        first = 0.5 if self.algorithm == "auto" else 0.1  # share of the bar for the greedy start
-        labels = greedy(X, weight, self.k, lambda share: progress(first * share))
+        start = 0.5 if self.algorithm == "auto" else 0.1  # of the bar is for the greedy start
+        labels = greedy(X, weight, k, lambda share: progress(start * share))
         rng = make_generator(self.random_state)
         return refine(
-            X, weight, self.k, labels, budget, rng, self.n_jobs, lambda share: progress(first + (1 - first) * share)
+            X, weight, k, labels, budget, rng, self.n_jobs, lambda share: progress(start + (1 - start) * share)
         )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        searching = self.algorithm in ("auto", "refined")
+        tags.non_deterministic = self.time_limit is not None or (searching and self.random_state is None)
+        return tags
+
+
+def raise_weights(weight: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return weights above 0 for the search, which divides by them."""
+    if weight.min() > _LIGHT:
+        return weight
+    return np.maximum(weight, max(_NEARLY_NOTHING * weight[weight > 0].min(), _LIGHT * _LIGHT))
 
 
 def read_order(order: ArrayLike, n: int) -> NDArray[np.int64]:

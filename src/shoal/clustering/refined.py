@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.clustering.distortion import describe_clusters
+from shoal.clustering.distortion import squared_distances
+from shoal.progress import ignore
 
 if TYPE_CHECKING:
     from shoal.clustering._refined import Partition, Problem
@@ -18,11 +19,13 @@ if TYPE_CHECKING:
 _HOT, _COLD = 0.4, 0.03  # temperatures, in units of the squared distances that are usual around a record
 _FROZEN = 0.15  # of a round is spent at temperature 0
 _CHUNK = 1 << 16  # records between two chances to stop
-_TOGETHER = 8  # sweeps at least, so that records are still in the processor's cache when they come again
+_TOGETHER = 8  # sweeps where there are enough, so that records are still in the processor's cache when they come again
 _LONG = 1000  # sweeps from which a short round goes before the long one, to have something good early
-_ENOUGH = 1e-5  # a sweep of descent that gains less, relatively, is the last
+_ENOUGH = 0.01  # a sweep of descent that gains less than this share of the first one's gain is the last
+_SWAPS = 20_000_000  # of descent between two chances to stop, roughly
 _DEGREE = 2  # neighbours of a record, in units of k
 _EDGES = 20_000_000  # of the neighbour graph, roughly, so that memory stays bounded
+_MOST = 250  # neighbours of a record, so that time stays bounded for large k
 _LIGHTEST = 1e-12  # of the heaviest weight: differences of weights vanish in rounding below this
 
 
@@ -62,7 +65,7 @@ class Budget:
 
 
 @dataclass
-class Refined:
+class Found:
     """What a search found."""
 
     labels: NDArray[np.int64]  # 0, 1, ...
@@ -79,7 +82,7 @@ def refine(
     rng: np.random.Generator,
     n_jobs: int | None,
     progress: Callable[[float], None],
-) -> Refined:
+) -> Found:
     """Improve a clustering by moves, swaps, and clusters dissolved and made, over a graph of near neighbours.
 
     Changes are tried at random, and one that raises the squared error is accepted the less often the more it does so
@@ -87,15 +90,16 @@ def refine(
     and 2k - 1; how many clusters there are is free. The result is never worse than the given labels 0, 1, ...: that is
     judged by the squared error itself and not by what the search believes.
     """
-    best = Refined(labels)
+    best = Found(labels)
     if len(X) < 2 * k or budget.share(0) >= 1:
         return best
-    error = describe_clusters(X, weight, labels)[1]
+    before = weight * squared_distances(X, weight, labels)
     try:
         for found, best.sweeps in _search(X, weight, k, labels, budget, rng, n_jobs, progress):
-            lower = describe_clusters(X, weight, found)[1]
-            if lower < error * (1 - 1e-12):
-                best.labels, error = found, lower
+            after = weight * squared_distances(X, weight, found)
+            # Record by record, so that a far outlier, whose cluster does not change, hides no gain elsewhere.
+            if (before - after).sum() > 0 and after.sum() <= before.sum():
+                best.labels, before = found, after
     except KeyboardInterrupt:
         best.interrupted = True
     return best
@@ -119,11 +123,11 @@ def _search(
     n, d = X.shape
     order = np.arange(n, dtype=np.int32)
     make_tree(X, order, np.empty(n, dtype=np.int32))  # neighbours stand near each other from here on
-    near = X[order]
-    m = min(n - 1, max(_DEGREE * k, 12), max(10, _EDGES // n))
-    graph, squared = find_neighbours(near, m, rng, n_jobs)
-    heavy = np.maximum(weight, _LIGHTEST * weight.max())[order]
-    task = Problem(near, heavy, k, graph, heavy * _smooth(squared, graph), make_thresholds())
+    ordered = X[order]
+    m = min(n - 1, max(_DEGREE * k, 12), max(10, _EDGES // n), _MOST)
+    graph, squared = find_neighbours(ordered, m, rng, n_jobs)
+    raised = np.maximum(weight, _LIGHTEST * weight.max())[order]
+    task = Problem(ordered, raised, k, graph, raised * _smooth(squared, graph), make_thresholds())
     now = make_partition(_number_by_appearance(labels[order]), k, d)
     walk = _Walk(task, now, budget, rng, progress)
 
@@ -132,19 +136,26 @@ def _search(
         found[order] = _number_by_appearance(now.labels)
         return found, walk.sweeps
 
-    if budget.seconds is not None:  # time may be up before annealing has cooled down
-        walk.descend(2)
+    try:
+        if budget.seconds is not None:  # time may be up before annealing has cooled down
+            walk.descend(2)
+            yield current()
+        for end in (0.1, 1.0) if budget.expect(n) >= _LONG else (1.0,):
+            walk.anneal(end)
+            yield current()
+            walk.descend(2 + walk.sweeps // 50)
+            yield current()
+    except KeyboardInterrupt:
+        walk.progress = ignore
+        walk.descend(1)  # what is still warm may be better than all before, once it is cold
         yield current()
-    for end in (0.1, 1.0) if budget.expect(n) >= _LONG else (1.0,):
-        walk.anneal(end)
-        yield current()
-        walk.descend(2 + walk.sweeps // 50)
-        yield current()
+        raise
 
 
 def _smooth(squared: NDArray[np.float64], graph: NDArray[np.int32]) -> NDArray[np.float64]:
     """Return the geometric mean of what neighbours have, so that one odd record is not hot among cold ones."""
-    logarithm = np.log(squared + 1e-12 * squared.mean() + np.finfo(float).tiny)
+    positive = squared[squared > 0]
+    logarithm = np.log(squared + (1e-6 * np.median(positive) if len(positive) else 1.0))
     return np.exp(sum(logarithm[column] for column in graph.T) / graph.shape[1])
 
 
@@ -172,7 +183,7 @@ class _Walk:
         self.task, self.now, self.budget, self.progress = task, now, budget, progress
         self.random = rng.integers(1, 2**63, size=1, dtype=np.uint64)
         self.sweeps = 0
-        self.error = centre(task, now)
+        centre(task, now)
 
     def anneal(self, end: float) -> None:
         """Walk from hot to frozen until this share of the budget is spent."""
@@ -188,9 +199,11 @@ class _Walk:
             together = max(1, min(together, int(left / 8)))
             cooling = (_COLD / _HOT) ** (1 / (left * (1 - _FROZEN)))
         while share < end:
+            if self.budget.sweeps is not None:
+                together = min(together, self.budget.sweeps - self.sweeps)
             spent = (share - begin) / (end - begin) / (1 - _FROZEN)
             temperature = _HOT * (_COLD / _HOT) ** spent if spent < 1 else 0.0
-            self._pass_over(anneal, together, temperature, cooling, self.random)
+            self._pass_over(anneal, _CHUNK, together, temperature, cooling, self.random)
             self.sweeps += together
             share = self.budget.share(self.sweeps)
 
@@ -198,20 +211,23 @@ class _Walk:
         """Give every record its best place in turn, until that gains little or time is up."""
         from shoal.clustering._refined import descend
 
+        chunk = max(64, min(_CHUNK, _SWAPS // (self.task.k * self.task.graph.shape[1])))
+        first = None
         for _ in range(sweeps):
-            change = self._pass_over(descend, 1e-12 * self.error / len(self.task.X))
-            if self.budget.is_late() or -change < _ENOUGH * self.error:
+            fell = -self._pass_over(descend, chunk)
+            first = fell if first is None else first
+            if self.budget.is_late() or fell <= _ENOUGH * first:
                 return
 
-    def _pass_over(self, kernel: Any, *how: Any) -> float:
+    def _pass_over(self, kernel: Any, chunk: int, *how: Any) -> float:
         """Run a kernel over all records, in chunks so that it can be stopped; return by how much the error changed."""
         from shoal.clustering._refined import centre
 
         n, change = len(self.task.X), 0.0
-        for start in range(0, n, _CHUNK):
-            change += kernel(self.task, self.now, start, min(start + _CHUNK, n), *how)
+        for start in range(0, n, chunk):
+            change += kernel(self.task, self.now, start, min(start + chunk, n), *how)
             self.progress(self.budget.share(self.sweeps))
             if self.budget.is_late():
                 break
-        self.error = centre(self.task, self.now)
+        centre(self.task, self.now)
         return change
