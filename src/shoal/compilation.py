@@ -101,4 +101,8 @@ def run_in_threads(work: Callable[[int, int], None], n_rows: int, block: int, n_
             work(start, stop)
         return
     with ThreadPoolExecutor(threads) as pool:
-        list(pool.map(lambda r: work(*r), ranges))  # a list, so that an error in a thread surfaces here
+        try:
+            list(pool.map(lambda r: work(*r), ranges))  # a list, so that an error in a thread surfaces here
+        except BaseException:
+            pool.shutdown(cancel_futures=True)  # waits for what has begun, which still uses the arrays
+            raise

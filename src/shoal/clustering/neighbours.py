@@ -8,12 +8,12 @@ from scipy.spatial import cKDTree
 
 from shoal.clustering._neighbours import look_around
 from shoal.clustering._tree import make_tree
-from shoal.compilation import count_threads, run_in_threads
+from shoal.compilation import run_in_threads
 
 _FEW = 5_000  # records, up to which neighbours are exact
 _FLAT = 6  # columns, up to which a tree finds neighbours fast
 _ROTATIONS, _WINDOW = 4, 256
-_BLOCK = 1 << 16
+_BLOCK = 1 << 13
 
 
 def find_neighbours(
@@ -30,13 +30,16 @@ def find_neighbours(
         return _look_around_in_rotations(X, m, rng, n_jobs)
     tree = cKDTree(X)
     graph, mean = np.empty((n, m), dtype=np.int32), np.empty(n)
-    for start in range(0, n, _BLOCK):  # so that memory stays bounded
-        rows = np.arange(start, min(start + _BLOCK, n))
-        distance, near = tree.query(X[rows], m + 1, eps=float(n > _FEW), workers=count_threads(n_jobs))
+
+    def query(start: int, stop: int) -> None:
+        rows = np.arange(start, stop)
+        distance, near = tree.query(X[start:stop], m + 1, eps=float(n > _FEW))
         own = near == rows[:, None]
         own[~own.any(axis=1), -1] = True  # among many equal rows a row may miss itself
         graph[rows] = near[~own].reshape(len(rows), m)
         mean[rows] = (distance**2).sum(axis=1) / m
+
+    run_in_threads(query, n, _BLOCK, n_jobs)  # scipy's own threads run on into freed memory after Ctrl-C
     return graph, mean
 
 
