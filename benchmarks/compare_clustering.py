@@ -199,7 +199,12 @@ def draw(rows: list[dict[str, object]], path: Path) -> None:
     ]
     base = alt.Chart(pl.DataFrame(points)).encode(
         x=alt.X("seconds:Q", scale=alt.Scale(type="log"), title="seconds (two shared cores)"),
-        y=alt.Y("loss:Q", scale=alt.Scale(type="log", nice=False), title="information loss / greedy's"),
+        y=alt.Y(
+            "loss:Q",
+            scale=alt.Scale(type="log", nice=False),
+            axis=alt.Axis(values=[0.8, 0.9, 1, 1.2, 1.5, 2]),
+            title="information loss / greedy's",
+        ),
         color=alt.Color("algorithm:N", sort=list(ALGORITHMS), scale=alt.Scale(scheme="category10"), title=None),
         shape=alt.Shape("case:N", title=None),
     )
