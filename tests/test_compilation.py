@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 
@@ -39,3 +40,27 @@ def test_blocks_cover_every_row_and_errors_surface():
     assert seen == [(0, 4), (4, 8), (8, 10)]
     with pytest.raises(ZeroDivisionError):
         compilation.run_in_threads(lambda a, b: 1 // (a - 4), 10, 4, n_jobs=3)
+
+
+def test_an_interruption_waits_until_the_compiler_is_done():
+    done = []
+
+    def compile_something():
+        with compilation.held_signals():
+            os.kill(os.getpid(), signal.SIGINT)
+            done.append(True)
+
+    with pytest.raises(KeyboardInterrupt):
+        compile_something()
+    assert done
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_other_threads_compile_without_ado():
+    def work(start, stop):
+        with compilation.held_signals():
+            seen.append((start, stop))
+
+    seen = []
+    compilation.run_in_threads(work, 4, 1, n_jobs=2)
+    assert sorted(seen) == [(0, 1), (1, 2), (2, 3), (3, 4)]

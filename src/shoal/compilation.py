@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar
@@ -35,6 +37,27 @@ def quiet() -> Iterator[None]:
         _quiet.reset(token)
 
 
+@contextlib.contextmanager
+def held_signals() -> Iterator[None]:
+    """Deliver an interruption or termination that arrives inside this block after it.
+
+    The compiler calls back into Python from where no exception can get out: Ctrl-C would be swallowed there.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    arrived: list[int] = []
+    wanted = [s for s in (signal.SIGINT, signal.SIGTERM) if callable(signal.getsignal(s))]
+    before = [signal.signal(s, lambda number, _: arrived.append(number)) for s in wanted]
+    try:
+        yield
+    finally:
+        for number, handler in zip(wanted, before, strict=True):
+            signal.signal(number, handler)
+        if arrived:
+            signal.raise_signal(arrived[0])
+
+
 def inlined(function: Callable[..., Any]) -> Any:
     """Compile a small function that kernels call; the compiler folds it into them."""
     return numba.njit(inline="always", **_OPTIONS)(function)
@@ -54,9 +77,12 @@ class Kernel:
 
     def __call__(self, *args: Any) -> Any:
         """Run the kernel, compiling it first where this machine has not done so yet."""
-        if not self.compiled.signatures and not self._is_cached():
+        if self.compiled.signatures:
+            return self.compiled(*args)
+        if not self._is_cached():
             _announce()
-        return self.compiled(*args)
+        with held_signals():
+            return self.compiled(*args)
 
     def _is_cached(self) -> bool:
         function = self.compiled.py_func
