@@ -21,7 +21,7 @@ from shoal.people import People, find_people, read_weight
 from shoal.progress import Progress, Reporter
 from shoal.randomness import make_generator
 from shoal.release import Release, make_certificate
-from shoal.schema import Schema, read_schema
+from shoal.schema import Schema, frame_of_array, name_columns, read_frame, read_schema
 from shoal.settings import Settings
 from shoal.utility.fidelity import intersect, shared_cells
 
@@ -122,7 +122,7 @@ def anonymize(
         release_values=release_values,
     )
     settings.check()
-    frame = _read_frame(table)
+    frame = read_frame(table)
     schema = read_schema(
         frame,
         quasi_identifiers=quasi_identifiers,
@@ -256,42 +256,14 @@ class Anonymizer(BaseEstimator):
     def _read_input(self, X: Any) -> tuple[nw.DataFrame[Any], bool]:
         if hasattr(X, "columns") or hasattr(X, "column_names"):
             validate_data(self, X, skip_check_array=True)
-            if hasattr(X, "set_axis"):  # pandas may name columns by numbers
-                X = X.set_axis([str(name) for name in X.columns], axis=1)
-            return _read_frame(X), False
-        import polars as pl
-
-        array = read_points(self, X, ensure_all_finite="allow-nan")
-        names = [f"x{j}" for j in range(array.shape[1])]
-        return nw.from_native(pl.DataFrame(dict(zip(names, array.T, strict=True))), eager_only=True), True
+            return read_frame(name_columns(X)), False
+        return frame_of_array(read_points(self, X, ensure_all_finite="allow-nan")), True
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         tags.non_deterministic = self.random_state is None
         return tags
-
-
-def _read_frame(table: Any) -> nw.DataFrame[Any]:
-    try:
-        frame = nw.from_native(table, eager_only=True)
-    except TypeError:
-        raise InputError(
-            f"table must be a pandas, polars or pyarrow table, but it is a {type(table).__name__}; collect a lazy "
-            "frame first."
-        ) from None
-    except ValueError:  # narwhals' own, for a column name that occurs twice
-        raise InputError("Column names must be texts, each occurring once.") from None
-    if not all(isinstance(name, str) for name in frame.columns) or len(set(frame.columns)) < len(frame.columns):
-        raise InputError("Column names must be texts, each occurring once.")
-    if len(frame) == 0:
-        raise InputError("The table has no rows.")
-    for name in frame.columns:
-        try:
-            frame[name][np.array([0])]
-        except (NotImplementedError, TypeError, ValueError):  # what Arrow raises for dtypes it cannot handle
-            raise InputError(f"Column {name!r} has a dtype of which no rows can be taken; convert it first.") from None
-    return frame
 
 
 def _read_response(frame: nw.DataFrame[Any], schema: Schema, settings: Settings, people: People) -> Floats:

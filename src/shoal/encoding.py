@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any
@@ -11,8 +12,8 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.errors import CheckError, InputError
-from shoal.schema import Column, Kind
+from shoal.errors import CheckError, InputError, suggest
+from shoal.schema import Column, Kind, read_any, read_schema
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -36,6 +37,14 @@ class EncodedColumn:
     def is_continuous(self) -> bool:
         """Whether the column is a number or time with many distinct values."""
         return self.kind in ("numeric", "datetime") and self.n_levels > MANY_LEVELS
+
+    def followed_by(self, other: EncodedColumn) -> EncodedColumn:
+        """Return the column with another one of the same codes below it."""
+        numbers = None
+        if self.numbers is not None and other.numbers is not None:
+            numbers = np.concatenate([self.numbers, other.numbers])
+        missing = np.concatenate([self.missing, other.missing])
+        return replace(self, codes=np.concatenate([self.codes, other.codes]), missing=missing, numbers=numbers)
 
     def take(self, rows: Codes) -> EncodedColumn:
         """Return the column at these rows, with the same codes."""
@@ -99,6 +108,44 @@ def encode(series: nw.Series[Any], column: Column) -> EncodedColumn:
         numbers = np.where(missing, np.nan, numbers)
     n_levels, writable = int(codes.max()) + 1, _holds_numbers(series.dtype)
     return EncodedColumn(series.name, column.kind, codes, n_levels, missing, numbers, writable)
+
+
+def encode_table(
+    X: Any, kinds: Mapping[str, str | Sequence[Any]] | None = None, released: Any = None
+) -> list[EncodedColumn]:
+    """Encode every column of a table or array; with a released table, its rows after those of the original.
+
+    The codes and numbers of the two then mean the same.
+    """
+    frame = read_any(X, "X")
+    schema = read_schema(frame, quasi_identifiers=frame.columns, kinds=kinds)
+    if released is None:
+        return [encode(frame[column.name], column) for column in schema.columns]
+    other = read_any(released, "X_released")
+    absent = [name for name in frame.columns if name not in other.columns]
+    if absent:
+        raise InputError(f"X_released has no column {absent[0]!r}{suggest(absent[0], other.columns)}")
+    return [_encode_pair(frame[column.name], other[column.name], column) for column in schema.columns]
+
+
+def _encode_pair(a: nw.Series[Any], b: nw.Series[Any], column: Column) -> EncodedColumn:
+    """Encode two columns of one meaning, one after the other."""
+    missing = np.concatenate([find_missing(a), find_missing(b)])
+    _refuse_empty(column.name, missing)
+    numbers = None
+    if column.kind == "nominal":
+        texts = [str(value) for value in (*a.to_list(), *b.to_list())]
+        codes = np.unique(texts, return_inverse=True)[1]
+    else:
+        kind = "numeric" if column.kind == "ordinal" and column.levels is None else column.kind
+        parts = [encode(series, replace(column, kind=kind)).numbers for series in (a, b)]
+        numbers = np.concatenate([part for part in parts if part is not None])
+        missing = np.isnan(numbers)
+        codes = np.unique(np.where(missing, 0.0, numbers), return_inverse=True)[1]
+        if column.kind == "ordinal" and column.levels is None:
+            numbers = np.where(missing, np.nan, _make_dense(codes, missing))
+    codes = _make_dense(codes, missing)
+    return EncodedColumn(column.name, column.kind or "nominal", codes, int(codes.max()) + 1, missing, numbers)
 
 
 def _holds_numbers(dtype: Any) -> bool:
@@ -179,11 +226,14 @@ def _level_key(value: Any) -> Any:
     return float(value) if isinstance(value, Real) and not isinstance(value, bool) else str(value)
 
 
-def make_coordinates(columns: list[EncodedColumn], n_bins: int | None = None) -> list[Coordinate]:
+def make_coordinates(
+    columns: list[EncodedColumn], n_bins: int | None = None, reference: int | None = None
+) -> list[Coordinate]:
     """Return the coordinates of encoded columns, in column order, a missing-or-not cell before its number.
 
     n_bins is the number of quantile bins of a continuous column's targets; default: so many that the cells of all
-    columns together hold about five records each, from 4 to 64.
+    columns together hold about five records each, from 4 to 64. reference: the first so many rows, default all, are
+    the ones by which columns are standardised.
     """
     n = len(columns[0].codes)
     n_bins = n_bins or int(np.clip((n / 5) ** (1 / len(columns)), 4, 64))
@@ -198,21 +248,33 @@ def make_coordinates(columns: list[EncodedColumn], n_bins: int | None = None) ->
             gone = column.missing.astype(np.int64)
             coordinates.append(Coordinate(gone, codes=gone, embedding=embed_levels(2)))
             targets = np.where(column.missing, 0, targets)
-        coordinates.append(Coordinate(targets, values=standardise(column.numbers)))
+        coordinates.append(Coordinate(targets, values=standardise(column.numbers, reference)))
     return coordinates
 
 
-def standardise(numbers: Floats) -> Floats:
-    """Return numbers with mean 0 and variance 1 (divisor n), missing ones at the mean, constant columns at 0."""
+def standardise(numbers: Floats, reference: int | None = None) -> Floats:
+    """Return numbers with mean 0 and variance 1 (divisor n), missing ones at the mean, constant columns at 0.
+
+    With reference, mean and variance are those of the first so many rows; where these are constant, of all.
+    """
     known = ~np.isnan(numbers)
     values = numbers[known]
     result = np.zeros(len(numbers))
     if len(values) == 0 or values.min() == values.max():
         return result
     largest = np.abs(values).max()
-    scaled = values / largest - (values / largest).mean()  # of order 1, so that squares neither over- nor underflow
-    result[known] = scaled / np.sqrt((scaled**2).mean())
+    model = values if reference is None else values[: known[:reference].sum()]
+    model = model if len(model) and model.min() < model.max() else values
+    centre = (model / largest).mean()
+    scaled = values / largest - centre  # of order 1, so that squares neither over- nor underflow
+    spread = scaled if model is values else model / largest - centre
+    result[known] = scaled / np.sqrt((spread**2).mean())
     return result
+
+
+def positions(columns: list[EncodedColumn], reference: int | None = None) -> Floats:
+    """Return the records as points, distances between which mean something, shape (n, p)."""
+    return np.hstack([coordinate.position() for coordinate in make_coordinates(columns, 4, reference)])
 
 
 def embed_levels(n_levels: int) -> Floats:

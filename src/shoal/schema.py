@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import narwhals.stable.v2 as nw
+import numpy as np
+from numpy.typing import NDArray
 
 from shoal.errors import InputError, suggest
 
@@ -54,6 +56,54 @@ class Schema:
         return "\n".join(
             f"{c.name:<{width}}  {c.role.replace('_', '-')}{f' ({c.kind})' if c.kind else ''}" for c in self.columns
         )
+
+
+def read_frame(table: Any) -> nw.DataFrame[Any]:
+    """Return a pandas, polars or pyarrow table in a common form, refusing what is none."""
+    try:
+        frame = nw.from_native(table, eager_only=True)
+    except TypeError:
+        raise InputError(
+            f"table must be a pandas, polars or pyarrow table, but it is a {type(table).__name__}; collect a lazy "
+            "frame first."
+        ) from None
+    except ValueError:  # narwhals' own, for a column name that occurs twice
+        raise InputError("Column names must be texts, each occurring once.") from None
+    if not all(isinstance(name, str) for name in frame.columns) or len(set(frame.columns)) < len(frame.columns):
+        raise InputError("Column names must be texts, each occurring once.")
+    if len(frame) == 0:
+        raise InputError("The table has no rows.")
+    for name in frame.columns:
+        try:
+            frame[name][np.array([0])]
+        except (NotImplementedError, TypeError, ValueError):  # what Arrow raises for dtypes it cannot handle
+            raise InputError(f"Column {name!r} has a dtype of which no rows can be taken; convert it first.") from None
+    return frame
+
+
+def frame_of_array(array: NDArray[Any]) -> nw.DataFrame[Any]:
+    """Return an array of shape (n, d) as a table with the columns x0, x1, ..."""
+    import polars as pl
+
+    return nw.from_native(pl.DataFrame({f"x{j}": column for j, column in enumerate(array.T)}), eager_only=True)
+
+
+def read_any(X: Any, what: str) -> nw.DataFrame[Any]:
+    """Return a table, or an array of numbers, shape (n, d), as a table in a common form."""
+    if hasattr(X, "columns") or hasattr(X, "column_names"):
+        return read_frame(name_columns(X))
+    try:
+        array = np.asarray(X, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"{what} must be a table, or rows of numbers of equal length.") from None
+    if array.ndim != 2 or 0 in array.shape:
+        raise InputError(f"{what} must be a table or have shape (n, d), n, d >= 1, but its shape is {array.shape}.")
+    return frame_of_array(array)
+
+
+def name_columns(table: Any) -> Any:
+    """Return a table whose columns are named by texts: pandas may name them by numbers."""
+    return table.set_axis([str(name) for name in table.columns], axis=1) if hasattr(table, "set_axis") else table
 
 
 def read_schema(

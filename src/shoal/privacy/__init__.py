@@ -1,0 +1,19 @@
+"""What a release risks: exact re-identification risk, attackers, and what a table shows by itself."""
+
+from shoal.privacy.disclosure import class_sizes, presence, summarise_risk
+from shoal.privacy.findings import Finding
+from shoal.privacy.guessing import compare_attackers, guess_linkage
+from shoal.privacy.linkage import simulate_linkage
+from shoal.privacy.risk import Risk, reidentification_risk
+
+__all__ = [
+    "Finding",
+    "Risk",
+    "class_sizes",
+    "compare_attackers",
+    "guess_linkage",
+    "presence",
+    "reidentification_risk",
+    "simulate_linkage",
+    "summarise_risk",
+]

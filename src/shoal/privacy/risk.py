@@ -1,0 +1,463 @@
+"""The exact chance of being picked out by the released quasi-identifiers, record by record, without trials.
+
+By exchangeability inside clusters (docs/theory.md) only the chance that the picked record lies in the right cluster is
+needed: divided by the cluster's size it is the risk. That chance has a closed form for centroids and permutations, is
+an integral for independent draws, and is averaged over repeated releases where a release draws all records together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csr_array
+
+from shoal.clustering.distortion import find_centres
+from shoal.encoding import EncodedColumn, encode_table, positions
+from shoal.errors import InputError, suggest
+from shoal.hiding import Hidden, hide
+from shoal.privacy._shells import PLACES, STARTS, STOPS, WEIGHTS, integrate_shells
+from shoal.privacy.classes import Classes, Sparse, count_pairs, find_matches, find_nearest, tolerance_of
+from shoal.progress import Progress, Reporter, ignore
+from shoal.randomness import make_generator
+from shoal.settings import Settings
+
+Floats = NDArray[np.float64]
+Index = NDArray[np.int64]
+ATTACKERS = ("nearest", "optimal")
+RELEASES = 40  # drawn where the risk is averaged over releases
+_GROUPS = 10  # of releases left out in turn, for a standard error
+_DOUBT = 5.0  # draws without a hit that the optimal attacker adds to every value before choosing one
+_PRIOR = 2.0  # releases in which, he believes beforehand, everybody received a row of the own cluster
+_NEARBY, _NEAR = 8, 0.3  # clusters he looks at, and the distance, on standardised columns, that halves their weight
+
+
+@dataclass(frozen=True)
+class Risk:
+    """The chance of every record to be picked out by an attacker who uses the released quasi-identifiers only.
+
+    Attributes
+    ----------
+    attacker : {"nearest", "optimal"}
+    per_record : array of shape (n,)
+    classes : array of shape (m,)
+        A row of each distinct combination of quasi-identifiers: X[classes] are the combinations.
+    per_class : array of shape (m,)
+        Mean over the records of each combination.
+    bound : float
+        One over the size of the smallest cluster: no attacker of this kind exceeds it.
+    exact : bool
+        Whether the figures are exact; else they carry standard errors.
+    standard_error, class_standard_error : arrays of shape (n,) and (m,)
+        Of `per_record` and `per_class`; 0 where exact.
+    mean_standard_error : float
+    """
+
+    attacker: str
+    per_record: Floats
+    classes: Index
+    per_class: Floats
+    bound: float
+    exact: bool
+    standard_error: Floats = field(repr=False)
+    class_standard_error: Floats = field(repr=False)
+    mean_standard_error: float
+
+    @property
+    def mean(self) -> float:
+        """The share of all records that this attacker is expected to pick out."""
+        return float(self.per_record.mean())
+
+    @property
+    def max(self) -> float:
+        """The highest risk of any record; among estimated ones it leans upwards."""
+        return float(self.per_record.max())
+
+    def share_above(self, threshold: float) -> float:
+        """Return the share of records whose risk is above a threshold."""
+        return float((self.per_record > threshold).mean())
+
+    @property
+    def reading(self) -> str:
+        """The result in one sentence."""
+        who = {"nearest": "who takes the nearest match", "optimal": "who also knows the clusters"}[self.attacker]
+        give = "" if self.exact else f" (give or take {2 * self.mean_standard_error:.1g})"
+        return (
+            f"An attacker {who} is expected to pick out {self.mean:.2%} of the records{give}; nobody is picked out "
+            f"with a chance above {min(self.max, self.bound):.4f}, and nobody can be above {self.bound:.4f}."
+        )
+
+    def __str__(self) -> str:
+        return self.reading
+
+
+def reidentification_risk(
+    X: Any,
+    labels: ArrayLike,
+    *,
+    method: str = "gaussian",
+    recovery: str | None = None,
+    attacker: str = "nearest",
+    loading: float = 1 / 3,
+    release_values: str = "observed",
+    k: int | None = None,
+    kinds: Mapping[str, str | Sequence[Any]] | None = None,
+    n_releases: int = RELEASES,
+    random_state: Any = None,
+    progress: bool | Progress | None = None,
+) -> Risk:
+    r"""Return the chance of every record to be picked out by the released quasi-identifiers alone.
+
+    The nearest-match attacker (the paper's) knows everybody's quasi-identifiers and takes the released record nearest
+    to them, one of them at random on a tie. The optimal attacker also knows the clusters, and takes a record with the
+    value that points most to the cluster of the person sought.
+
+    Exact: centroid and permute (closed form), resample (an integral, error below 1e-10). Estimated, with standard
+    errors: gaussian. For recovery="cdf" the released distribution of every cluster is estimated from `n_releases`
+    releases, then integrated; for "transport", "rank" and smoothed values the risk is averaged over the releases and,
+    inside each, over everything that exchangeability allows.
+
+    Parameters
+    ----------
+    X : table or array of shape (n, d)
+        The original quasi-identifiers.
+    labels : array of shape (n,)
+        The cluster of every record.
+    method, recovery, loading, release_values, kinds
+        As in `shoal.anonymize`.
+    attacker : {"nearest", "optimal"}, default "nearest"
+    k : int, default: the size of the smallest cluster
+        Matters for smoothed values only.
+    n_releases : int, default 40
+        Releases drawn where the risk is estimated; at least 2.
+    random_state, progress
+        As in `shoal.anonymize`.
+
+    Returns
+    -------
+    Risk
+
+    Examples
+    --------
+    Three people who differ and are permuted among themselves: everybody's own row is there, and who holds it is chance.
+
+    >>> risk = reidentification_risk([[1.0], [2.0], [3.0]], [0, 0, 0], method="permute")
+    >>> risk.per_record.round(4).tolist(), round(risk.bound, 4)
+    ([0.3333, 0.3333, 0.3333], 0.3333)
+    >>> risk = reidentification_risk([[1.0], [2.0], [3.0]], [0, 0, 0], method="resample")
+    >>> round(risk.mean, 4)  # nobody can be above 1/3, whatever is nearest
+    0.3333
+    """
+    columns = encode_table(X, kinds)
+    clusters = _read_labels(labels, len(columns[0].codes))
+    smallest = int(np.bincount(clusters).min())
+    settings = Settings(
+        k=max(smallest, 2) if k is None else k,
+        method=method,
+        recovery=recovery,
+        clustering="auto",
+        response_weight=0.0,
+        loading=loading,
+        release_values=release_values,
+    )
+    settings.check()
+    settings.check_columns(columns)
+    if attacker not in ATTACKERS:
+        raise InputError(f"attacker={attacker!r} is not known{suggest(attacker, ATTACKERS)}")
+    if not isinstance(n_releases, int | np.integer) or isinstance(n_releases, bool) or n_releases < 2:
+        raise InputError(f"n_releases={n_releases!r} must be a whole number of at least 2.")
+    rng = make_generator(random_state)
+    with Reporter(progress) as reporter:
+        drawn = draw_releases(columns, clusters, settings, rng, n_releases, reporter.stage("releases"))
+        return measure_risk(columns, clusters, settings, drawn, attackers=[attacker])[attacker]
+
+
+def draw_releases(
+    columns: list[EncodedColumn],
+    labels: Index,
+    settings: Settings,
+    rng: np.random.Generator,
+    n_releases: int,
+    report: Callable[[float], None] = ignore,
+) -> Iterator[Hidden]:
+    """Return releases drawn one after the other, as they are asked for."""
+    for done in range(n_releases):
+        yield hide(columns, labels, settings, rng, Reporter(progress=False))
+        report((done + 1) / n_releases)
+
+
+def measure_risk(
+    columns: list[EncodedColumn],
+    labels: Index,
+    settings: Settings,
+    drawn: Iterator[Hidden],
+    attackers: Sequence[str] = ATTACKERS,
+) -> dict[str, Risk]:
+    """Return the risk under each attacker; releases are drawn only where no formula is known."""
+    classes = Classes.find(columns, labels)
+    smoothed = settings.release_values == "smoothed" and any(column.is_continuous for column in columns)
+    found: dict[str, Estimate] = {}
+    if settings.way == "centroid":
+        found = _risk_of_centroids(classes, next(drawn))
+    elif settings.way in ("permute", "resample") and not smoothed:
+        best = _best_share(classes.shared.groups, classes.shared.items, classes.shared.counts, classes)
+        found["optimal"] = Estimate.exactly(best[classes.shared.items] / classes.cluster_sizes[classes.shared.items])
+        if settings.way == "permute":
+            value = classes.shared.counts / classes.sizes[classes.shared.groups]
+            found["nearest"] = Estimate.exactly(value / classes.cluster_sizes[classes.shared.items])
+        elif "nearest" in attackers:
+            found["nearest"] = Estimate.exactly(_integrate(classes, classes.shared, 1))
+    elif smoothed:
+        found = _average_smoothed(classes, drawn)
+    else:
+        found = _average(classes, drawn, independent=settings.way == "cdf", attackers=attackers)
+    return {name: found[name].as_risk(name, classes) for name in attackers}
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Risks of (class, cluster) pairs with their standard errors: of the pairs, of classes, and of the mean."""
+
+    pairs: Floats
+    of_pairs: Floats
+    of_classes: Floats | None = None
+    of_mean: float = 0.0
+    exact: bool = False
+
+    @classmethod
+    def exactly(cls, pairs: Floats) -> Estimate:
+        """Return an estimate without error."""
+        return cls(pairs, np.zeros(len(pairs)), exact=True)
+
+    @classmethod
+    def of_replicates(cls, classes: Classes, replicates: Sequence[Floats], spread: float) -> Estimate:
+        """Return the mean over replicates; a variance is `spread` times their mean squared deviation."""
+        pairs = np.mean(replicates, axis=0)
+        of_pairs, of_classes, of_mean = np.zeros(len(pairs)), np.zeros(len(classes.first)), 0.0
+        for replicate in replicates:
+            of_pairs += (replicate - pairs) ** 2
+            of_classes += classes.by_class(replicate - pairs) ** 2
+            of_mean += float((replicate - pairs) @ classes.shared.counts / len(classes.labels)) ** 2
+        factor = spread / len(replicates)
+        return cls(pairs, np.sqrt(factor * of_pairs), np.sqrt(factor * of_classes), float(np.sqrt(factor * of_mean)))
+
+    def as_risk(self, attacker: str, classes: Classes) -> Risk:
+        """Return the risk of every record, never above what its cluster allows."""
+        pairs = np.clip(self.pairs, 0.0, 1 / classes.cluster_sizes[classes.shared.items])
+        of_classes = np.zeros(len(classes.first)) if self.of_classes is None else self.of_classes
+        return Risk(
+            attacker=attacker,
+            per_record=classes.by_record(pairs),
+            classes=classes.first,
+            per_class=classes.by_class(pairs),
+            bound=float(1 / classes.cluster_sizes.min()),
+            exact=self.exact,
+            standard_error=classes.by_record(self.of_pairs),
+            class_standard_error=of_classes,
+            mean_standard_error=self.of_mean,
+        )
+
+
+def _read_labels(labels: ArrayLike, n: int) -> Index:
+    given = np.asarray(labels)
+    if given.shape != (n,) or given.dtype.kind not in "iu":
+        raise InputError(f"labels must be {n} whole numbers, one for every row of X, but its shape is {given.shape}.")
+    return np.unique(given, return_inverse=True)[1].astype(np.int64)
+
+
+def _best_share(values: Index, clusters: Index, counts: NDArray[Any], classes: Classes) -> Floats:
+    """Return for every cluster the largest share it has in the records that receive one value."""
+    best = np.zeros(len(classes.cluster_sizes))
+    np.maximum.at(best, clusters, counts / classes.sizes[values])
+    return best
+
+
+# ---------------------------------------------------------------- centroids
+
+
+def _risk_of_centroids(classes: Classes, hidden: Hidden) -> dict[str, Estimate]:
+    """Return both risks exactly: everybody in a cluster releases the same point."""
+    n, m = len(classes.labels), len(classes.first)
+    first = np.unique(classes.labels, return_index=True)[1]
+    centres = hidden_columns(classes.columns, hidden, first)
+    both = [column.followed_by(centre) for column, centre in zip(classes.columns, centres, strict=True)]
+    placed = positions(both, reference=n)[n:]
+    points, of_cluster = np.unique(placed.round(12), axis=0, return_inverse=True)
+    of_cluster = of_cluster.ravel()
+    crowd = np.bincount(of_cluster, weights=classes.cluster_sizes)  # records released at every point
+    starts, matched = find_matches(points, positions(both, reference=n)[:n][classes.first])
+    matches = Sparse(starts, matched, crowd[matched].astype(np.int64))
+    total = np.add.reduceat(crowd[matched], starts[:-1])
+    ordered = _sorted(matches, len(points))
+    hit = ordered.find(classes.shared.groups, of_cluster[classes.shared.items], len(points)) > 0
+    assert len(total) == m
+    return {
+        "nearest": Estimate.exactly(hit / total[classes.shared.groups]),
+        "optimal": Estimate.exactly(1 / crowd[of_cluster[classes.shared.items]]),
+    }
+
+
+def _sorted(sparse: Sparse, n_items: int) -> Sparse:
+    order = np.argsort(sparse.groups * n_items + sparse.items)
+    return Sparse(sparse.starts, sparse.items[order], sparse.counts[order])
+
+
+def hidden_columns(columns: list[EncodedColumn], hidden: Hidden, rows: Index) -> list[EncodedColumn]:
+    """Return what the records of `rows` receive, encoded as the original columns are."""
+    received = []
+    for i, column in enumerate(columns):
+        taken = column.take(hidden.members.get(i, hidden.source)[rows])
+        fresh = hidden.numbers.get(i)
+        if fresh is not None and taken.numbers is not None:
+            numbers = np.where(np.isnan(fresh[rows]) | taken.missing, taken.numbers, fresh[rows])
+            taken = EncodedColumn(column.name, column.kind, taken.codes, column.n_levels, taken.missing, numbers)
+        received.append(taken)
+    return received
+
+
+# ---------------------------------------------------------------- independent draws
+
+
+def _integrate(classes: Classes, released: Sparse, draws: int) -> Floats:
+    """Return for every (class, cluster) pair the chance that the nearest match is a given record of the cluster.
+
+    released: for every value, how many of a cluster's draws have it; a cluster of size n_l has draws * n_l of them.
+    """
+    risk = np.zeros(len(classes.shared.items))
+    sizes, m = classes.cluster_sizes, len(classes.first)
+    tolerance = tolerance_of(classes.points)
+    todo, count = np.arange(m), min(16, m)
+    while len(todo):
+        unfinished = []
+        for part, near, distance in find_nearest(classes.points, classes.points[todo], count):
+            done = integrate_shells(
+                near,
+                distance,
+                tolerance,
+                count == m,
+                todo[part],
+                (released.starts, released.items, released.counts),
+                draws * sizes,
+                sizes,
+                (classes.shared.starts, classes.shared.items),
+                (STARTS, STOPS, PLACES, WEIGHTS),
+                risk,
+            )
+            unfinished.append(todo[part][~done])
+        todo, count = np.concatenate(unfinished), min(4 * count, m)
+    return risk
+
+
+# ---------------------------------------------------------------- averages over releases
+
+
+def _average(
+    classes: Classes, drawn: Iterator[Hidden], *, independent: bool, attackers: Sequence[str]
+) -> dict[str, Estimate]:
+    """Return risks from what every cluster received in repeated releases."""
+    received = [classes.count_received(hidden.source) for hidden in drawn]
+    found = {}
+    if "optimal" in attackers:
+        found["optimal"] = _best_attack(classes, received)
+    if "nearest" in attackers:
+        found["nearest"] = _integrate_draws(classes, received) if independent else _match_in_releases(classes, received)
+    return found
+
+
+def _match_in_releases(classes: Classes, received: list[Sparse]) -> Estimate:
+    """Return the nearest-match risk where the released rows are the original ones: the nearest is an equal one."""
+    shared, n_clusters = classes.shared, len(classes.cluster_sizes)
+    scale = classes.sizes[shared.groups] * classes.cluster_sizes[shared.items]
+    replicates = [counts.find(shared.groups, shared.items, n_clusters) / scale for counts in received]
+    return Estimate.of_replicates(classes, replicates, 1 / (len(replicates) - 1))
+
+
+def _integrate_draws(classes: Classes, received: list[Sparse]) -> Estimate:
+    """Integrate over the estimated distributions; leaving groups of releases out gives bias and standard error."""
+    groups = np.array_split(np.arange(len(received)), min(_GROUPS, len(received)))
+    whole = _integrate(classes, _add(received, classes), len(received))
+    g = len(groups)
+    replicates = []
+    for group in groups:
+        rest = [counts for i, counts in enumerate(received) if i not in group]
+        replicates.append(g * whole - (g - 1) * _integrate(classes, _add(rest, classes), len(rest)))
+    return Estimate.of_replicates(classes, replicates, 1 / (g - 1))
+
+
+def _add(received: list[Sparse], classes: Classes) -> Sparse:
+    n_clusters, m = len(classes.cluster_sizes), len(classes.first)
+    keys = np.concatenate([counts.groups * n_clusters + counts.items for counts in received])
+    weights = np.concatenate([counts.counts for counts in received])
+    distinct, at = np.unique(keys, return_inverse=True)
+    totals = np.bincount(at, weights=weights).astype(np.int64)
+    return Sparse(np.searchsorted(distinct // n_clusters, np.arange(m + 1)), distinct % n_clusters, totals)
+
+
+def _best_attack(classes: Classes, received: list[Sparse]) -> Estimate:
+    """Return the optimal attacker's risk: the value is chosen on all releases but one, and tried on that one.
+
+    However a release is made, a value is expected to be received as often as it occurs; of that the cluster's part is
+    estimated. To choose well from few releases he also looks at what nearby clusters received, and holds a choice
+    among rarely drawn values back. With fewer releases he chooses worse, so the figure leans downwards.
+    """
+    sizes, m = classes.cluster_sizes, len(classes.first)
+    n_clusters, n_rest = len(sizes), len(received) - 1
+    tables = [csr_array((r.counts, (r.items, r.groups)), shape=(n_clusters, m), dtype=np.float64) for r in received]
+    around = _nearby_clusters(classes)
+    doubt = _DOUBT / around.sum(axis=1)
+    own = csr_array(
+        (classes.shared.counts * _PRIOR, (classes.shared.items, classes.shared.groups)), shape=(n_clusters, m)
+    )
+    total = sum(tables, start=own)
+    replicates = []
+    for table in tables:
+        score = (around @ (total - table)).tocsr()
+        cluster = np.repeat(np.arange(n_clusters), np.diff(score.indptr))
+        score.data /= n_rest * classes.sizes[score.indices] + doubt[cluster]
+        order = np.lexsort((-score.data, cluster))
+        chosen = score.indices[order[score.indptr[:-1]]]
+        share = table[np.arange(n_clusters), chosen] / classes.sizes[chosen]
+        replicates.append((share / sizes)[classes.shared.items])
+    return Estimate.of_replicates(classes, replicates, 1 / n_rest)
+
+
+def _nearby_clusters(classes: Classes) -> Any:
+    """Return how much every cluster is believed to tell about each other one, shape (c, c), sparse."""
+    points, n_clusters = classes.points[classes.of_record], len(classes.cluster_sizes)
+    centres = find_centres(points, np.ones(len(points)), classes.labels)
+    parts = list(find_nearest(centres, centres, min(_NEARBY, n_clusters)))
+    near, distance = (np.concatenate([part[i] for part in parts]) for i in (1, 2))
+    belief = 1 / (1 + (distance / _NEAR) ** 2)
+    rows = np.repeat(np.arange(n_clusters), near.shape[1])
+    return csr_array((belief.ravel(), (rows, near.ravel())), shape=(n_clusters, n_clusters))
+
+
+def _average_smoothed(classes: Classes, drawn: Iterator[Hidden]) -> dict[str, Estimate]:
+    """Return the nearest-match risk where fresh numbers are released; the optimal attacker is bounded by 1/n_l."""
+    n, shared, n_clusters = len(classes.labels), classes.shared, len(classes.cluster_sizes)
+    everyone = np.arange(n)
+    replicates = []
+    for hidden in drawn:
+        received = hidden_columns(classes.columns, hidden, everyone)
+        both = [column.followed_by(other) for column, other in zip(classes.columns, received, strict=True)]
+        placed = positions(both, reference=n)
+        points, of_record = np.unique(placed[n:].round(12), axis=0, return_inverse=True)
+        holders = count_pairs(of_record.ravel(), classes.labels, len(points), n_clusters)
+        starts, matched = find_matches(points, placed[classes.first])
+        query = np.repeat(np.arange(len(classes.first)), np.diff(starts))
+        length = np.diff(holders.starts)[matched]
+        entry = np.repeat(holders.starts[:-1][matched] - np.cumsum(length) + length, length) + np.arange(length.sum())
+        keys = np.repeat(query, length) * n_clusters + holders.items[entry]
+        crowd = np.bincount(np.repeat(query, length), weights=holders.counts[entry], minlength=len(classes.first))
+        distinct, at = np.unique(keys, return_inverse=True)
+        mine = np.bincount(at, weights=holders.counts[entry]).astype(np.int64)
+        table = Sparse(
+            np.searchsorted(distinct // n_clusters, np.arange(len(classes.first) + 1)), distinct % n_clusters, mine
+        )
+        hits = table.find(shared.groups, shared.items, n_clusters)
+        replicates.append(hits / crowd[shared.groups] / classes.cluster_sizes[shared.items])
+    nearest = Estimate.of_replicates(classes, replicates, 1 / (len(replicates) - 1))
+    return {"nearest": nearest, "optimal": Estimate.exactly(1 / classes.cluster_sizes[shared.items])}
