@@ -15,7 +15,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from shoal import clustering, datasets, dither, recovery, utility
+    from shoal import clustering, datasets, dither, privacy, recovery, utility
     from shoal.anonymizer import Anonymizer, anonymize
     from shoal.errors import CheckError, FileError, InputError, LeakError, ShoalError
     from shoal.release import Release
@@ -33,7 +33,7 @@ _HOME = {
     "LeakError": "shoal.errors",
     "CheckError": "shoal.errors",
 }
-_ROOMS = ("clustering", "datasets", "dither", "recovery", "utility")
+_ROOMS = ("clustering", "datasets", "dither", "privacy", "recovery", "utility")
 
 __all__ = [
     "Anonymizer",
@@ -47,6 +47,7 @@ __all__ = [
     "clustering",
     "datasets",
     "dither",
+    "privacy",
     "recovery",
     "utility",
 ]

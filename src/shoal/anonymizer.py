@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Any, Self
@@ -15,15 +16,20 @@ from sklearn.utils.validation import validate_data
 from shoal.clustering.kmember import check_enough, check_sizes, read_points
 from shoal.encoding import EncodedColumn, encode, forget_order, restore
 from shoal.errors import CheckError, InputError
-from shoal.hiding import Hidden, find_clusters, hide
+from shoal.grouping import Grouping, find_clusters, group_people, make_points
+from shoal.hiding import Hidden, hide
 from shoal.leaks import refuse_leaks
 from shoal.people import People, find_people, read_weight
+from shoal.privacy.risk import check_releases, draw_releases, measure_risk
 from shoal.progress import Progress, Reporter
+from shoal.protection import check_protection, describe_protection, protect_columns
 from shoal.randomness import make_generator
 from shoal.release import Release, make_certificate
+from shoal.requirements import read_requirements
 from shoal.schema import Schema, frame_of_array, name_columns, read_frame, read_schema
 from shoal.settings import Settings
 from shoal.utility.fidelity import intersect, shared_cells
+from shoal.vault import open_vault
 
 Floats = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -46,7 +52,12 @@ def anonymize(
     response_weight: float = 0.0,
     loading: float = 1 / 3,
     release_values: str = "observed",
+    l_diversity: Any = None,
+    t_closeness: Any = None,
+    protect: Mapping[str, Mapping[str, float]] | None = None,
+    vault: str | os.PathLike[str] | None = None,
     allow_leaks: Sequence[str] = (),
+    n_releases: int | None = None,
     random_state: Any = None,
     progress: bool | Progress | None = None,
 ) -> Release:
@@ -90,8 +101,24 @@ def anonymize(
     release_values : {"observed", "smoothed"}, default "observed"
         "smoothed": draw continuous values near the observed ones instead of publishing them. Joint counts are then
         kept up to that smoothing only.
+    l_diversity : number, ("entropy", number) or dict, default none
+        Every cluster holds so many different values of each sensitive column, or an entropy of at least the log of
+        the number; by column: {"diagnosis": 3, "cost": ("entropy", 2.5)}. Missing values do not count.
+    t_closeness : number or dict, default none
+        The earth mover's distance between a sensitive column inside a cluster and in the whole table is at most this,
+        from 0 to 1; ranks are the distance of ordered columns. By column: {"cost": 0.1}.
+    protect : dict, default none
+        Change sensitive columns themselves: {"cost": {"noise": 0.1, "top": 0.01, "bottom": 0.01, "round": 100}}
+        multiplies by noise of that relative standard deviation, replaces the largest and smallest shares by their
+        means (noise and these keep the mean of the column), and rounds to multiples.
+    vault : path, default none
+        A private file, mode 0600, that keeps the clusters, so that a corrected or wider release of the same people
+        reuses them. It is made by the first release.
     allow_leaks : list of str, default none
         Released columns that may give a quasi-identifier away.
+    n_releases : int, default: from 20 for small tables to 2 for large ones
+        Further releases that are drawn, and thrown away, to measure the attackers' risk where it has no formula
+        (method="gaussian", smoothed values). 0 leaves it unmeasured, and the certificate says so.
     random_state : int or numpy.random.Generator, default None
         For tests and studies: the release is then marked as not for release. None draws from a cryptographic
         generator keyed by the operating system.
@@ -137,25 +164,33 @@ def anonymize(
     settings.check_columns(columns)
     people = find_people(frame, schema, columns)
     check_enough(k, people.number, "row" if unit is None else "person")
+    rng = make_generator(random_state)
+    steps = check_protection(protect, schema)
+    frame = protect_columns(frame, schema, steps, people, k, rng)
     leaks = refuse_leaks(frame, schema.names("sensitive", "kept", "weight"), columns, people.of_row, allow_leaks)
     response = _read_response(frame, schema, settings, people)
+    requirements = read_requirements(frame, schema, people, l_diversity, t_closeness)
     persons = [column.take(people.first) for column in columns]
-    rng = make_generator(random_state)
+    n_releases = check_releases(n_releases, people.number)
+    kept = None if vault is None else (os.fspath(vault), open_vault(vault, frame, schema), frame, people)
 
     with Reporter(progress) as reporter:
-        labels = find_clusters(persons, people, response, settings, reporter)
-        sizes = check_sizes(labels, k)
-        hidden = hide(persons, labels, settings, rng, reporter)
+        points = make_points(persons, people, response, settings)
+        groups = group_people(points, settings, requirements, reporter, kept)
+        hidden = hide(persons, groups.labels, settings, rng, reporter)
         order = rng.permutation(len(frame))
-        released = _assemble(frame, schema, people, labels, hidden, order)
+        released = _assemble(frame, schema, people, groups.labels, hidden, order)
         measured = _measure(frame, released, schema, people, columns, settings, order)
+        risk = _measure_risk(persons, groups, settings, rng, n_releases, reporter)
     certificate = make_certificate(
         schema=schema,
         settings=settings,
         rows=len(frame),
-        sizes=sizes,
+        groups=groups,
+        risk=risk,
         measured=measured,
         smoothed=_smoothed(columns, settings),
+        protected=describe_protection(steps),
         leaks_allowed=leaks,
         look_like_identifiers=_find_identifiers(frame, schema),
         seeded=random_state is not None,
@@ -239,7 +274,7 @@ class Anonymizer(BaseEstimator):
         response = _read_target(y, len(frame)) if settings.response_weight > 0 else np.empty((len(frame), 0))
         rng = make_generator(self.random_state)
         with Reporter(self.progress) as reporter:
-            self.labels_ = find_clusters(columns, people, response, settings, reporter)
+            self.labels_ = find_clusters(make_points(columns, people, response, settings), settings, reporter)
             self.cluster_sizes_ = check_sizes(self.labels_, self.k)
             hidden = hide(columns, self.labels_, settings, rng, reporter)
         self.n_clusters_ = len(self.cluster_sizes_)
@@ -339,6 +374,28 @@ def _measure(
         measured["weighted_histogram_intersection"] = round(intersect(before, after, old, new), 12)
     measured["cells"] = "continuous columns in quantile bins" if coarse else "exact values"
     return measured
+
+
+def _measure_risk(
+    persons: list[EncodedColumn],
+    groups: Grouping,
+    settings: Settings,
+    rng: np.random.Generator,
+    n_releases: int,
+    reporter: Reporter,
+) -> dict[str, Any]:
+    """Measure both attackers on releases drawn anew, so that the figures tell nothing about this one.
+
+    Refuse the release if anybody is above the bound, which the theory excludes.
+    """
+    if not n_releases and settings.way not in ("centroid", "permute", "resample"):
+        return {}
+    report = reporter.stage("attackers")
+    drawn = draw_releases(persons, groups.labels, settings, rng, max(n_releases, 1), report)
+    risk = measure_risk(persons, groups.labels, settings, drawn)
+    if any(found.max > 1 / settings.k + 1e-9 for found in risk.values()):
+        raise CheckError("A record could be picked out with a chance above 1/k; nothing is released.")
+    return {name: found.describe() for name, found in risk.items()}
 
 
 def _smoothed(columns: list[EncodedColumn], settings: Settings) -> list[str]:

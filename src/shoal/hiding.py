@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, clone
-from sklearn.exceptions import ConvergenceWarning
 
 from shoal import dither, recovery
-from shoal.clustering.kmember import KMemberClustering
 from shoal.dither.cells import draw_fractions
 from shoal.dither.gaussian import level_shares
-from shoal.encoding import Coordinate, EncodedColumn, make_coordinates, restore, standardise
+from shoal.encoding import Coordinate, EncodedColumn, make_coordinates, restore
 from shoal.errors import CheckError, InputError
-from shoal.people import People
 from shoal.progress import Reporter
 from shoal.recovery.smoothing import smooth_values
 from shoal.settings import Settings
@@ -52,40 +47,6 @@ class Hidden:
         if weights is None:
             return None
         return dither.cluster_means(weights, labels)[labels] if self.averaged else weights[self.source]
-
-
-def find_clusters(
-    persons: list[EncodedColumn],
-    people: People,
-    response: Floats,
-    settings: Settings,
-    reporter: Reporter,
-) -> Index:
-    """Return the cluster of every person, 0, 1, ...; the same table has the same clusters in every release.
-
-    Clusters need not be secret, but two releases whose clusters differ could be intersected.
-    """
-    parts = [coordinate.position() for coordinate in make_coordinates(persons)]
-    if people.weight is not None:
-        parts.append(standardise(people.log_weight())[:, None])
-    share = np.sqrt(settings.response_weight / max(response.shape[1], 1))
-    parts += [share * standardise(y)[:, None] for y in response.T]
-    points = np.hstack(parts)
-    if isinstance(settings.clustering, str):
-        report = reporter.stage("clustering")
-        estimator = KMemberClustering(settings.k, algorithm=settings.algorithm, random_state=0, progress=report)
-    else:
-        own = settings.clustering
-        estimator = clone(own) if isinstance(own, BaseEstimator) else own
-    with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
-        labels = np.asarray(estimator.fit(points).labels_)
-    if getattr(estimator, "interrupted_", False):  # whoever interrupts a release wants none
-        raise KeyboardInterrupt
-    if labels.shape != (len(points),) or labels.dtype.kind not in "iu":
-        raise InputError(f"clustering gave labels of shape {labels.shape}, not {len(points)} whole numbers.")
-    if (labels < 0).any():
-        raise CheckError("The clustering left records without a cluster (label -1); nothing is released.")
-    return np.unique(labels, return_inverse=True)[1].astype(np.int64)
 
 
 def hide(

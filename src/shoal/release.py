@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from shoal import __version__
+from shoal.grouping import Grouping
 from shoal.schema import Schema
 from shoal.settings import Settings
 
@@ -30,22 +30,40 @@ _NOT_COVERED = {
     "collude: 1/(k-m).",
     "equal rows": "The table need not hold k equal rows per combination, so a tool that counts class sizes may read "
     "k = 1; the guarantee is about which record is whose, not about class sizes.",
-    "several releases": "This certificate covers one release of this table. Two releases of the same people can be "
-    "linked through unique sensitive values and intersected.",
     "columns that together give a quasi-identifier away": "Released columns were checked one by one; what several of "
     "them tell together was not.",
     "leaked secrets": "The guarantee ends where the random numbers, the clusters or the original row order leak.",
 }
+_ONE_RELEASE = (
+    "This certificate covers one release of this table. Two releases of the same people can be linked through unique "
+    "sensitive values and intersected, unless a vault keeps their clusters."
+)
+_VAULT_RELEASE = (
+    "The clusters are kept in a vault. Releases made with it share them, so that linking and comparing these releases "
+    "tells nobody apart inside a cluster; releases of the same people made without it are not covered."
+)
 _ROWS = "How many rows a person has is not hidden, and may recognise whoever has unusually many."
 _REPLAY = (
     "The clusters depend on the sensitive values (response_weight > 0): an attacker who replays the clustering under "
     "every assignment of sensitive values may learn more than 1/k. response_weight = 0 closes this."
 )
+_REPLAY_MODELS = (
+    "The clusters were changed to meet models of the sensitive values: an attacker who replays that under every "
+    "assignment of sensitive values may learn more than 1/k."
+)
+_AVERAGED = "Noise on a sensitive column averages out over several releases of the same people."
 _EXPLAINED = {
     "bound": "1/k, the highest chance of picking out anybody's record by the released quasi-identifiers alone",
     "clusters": "groups of people whose quasi-identifiers were exchanged among them, or blurred together",
     "histogram_intersection": "the sum over all combinations of quasi-identifiers of the smaller of their shares in "
     "original and release: 1 means that every count is equal",
+    "risk": "the chance to be picked out by two attackers who know everybody's true quasi-identifiers: 'nearest' "
+    "takes the released record nearest to them; 'optimal' also knows the clusters and takes a record with the value "
+    "that points most to the right one. mean: the share of records expected to be picked out; max: the highest chance "
+    "of any record; above_0.09, above_0.05: the share of records whose chance is above that. Where not exact, they are "
+    "estimated from releases drawn anew: then max leans upwards, and 'optimal' downwards, as he has few to learn from. "
+    "Neither uses the weight; the bound holds for one who does",
+    "information_loss": "the share, in percent, of the variance of the quasi-identifiers that lies inside clusters",
     "response_weight": "how much the sensitive columns counted in forming the clusters",
     "loading": "variance added to every standardised column by the Gaussian dither",
 }
@@ -94,14 +112,19 @@ class Release:
         if "histogram_intersection_of_people" in measured:
             kept += f"; {measured['histogram_intersection_of_people']:.4f} counting people instead of rows"
         sizes = f"{clusters['smallest']} to {clusters['largest']}"
-        return [
+        lines = [
             ("guaranteed", c["guarantee"]),
+            ("attackers", _say_risk(c["risk"])),
             ("not covered", "; ".join(item["what"] for item in c["not_covered"])),
             ("method", f"{c['method']}{', ' + c['recovery'] if c['recovery'] else ''}, k = {c['k']}"),
             ("people", f"{c['people']:,} in {clusters['number']:,} clusters of {sizes}"),
             ("distribution", kept),
-            ("status", c["status"]),
         ]
+        if c["models"]:
+            lines.append(("models", _say_models(c["models"], c["models_cost"])))
+        if c["protected"]:
+            lines.append(("protected", "; ".join(f"{p['column']}: {p['done']}" for p in c["protected"])))
+        return [*lines, ("status", c["status"])]
 
     def __str__(self) -> str:
         return "\n".join(f"{name:<13} {text}" for name, text in self.summary())
@@ -109,19 +132,55 @@ class Release:
     __repr__ = __str__
 
 
+def _assume(schema: Schema) -> list[str]:
+    """Return what the guarantee takes for granted."""
+    unit = schema.name("unit")
+    return [
+        "The attacker may know everybody's true quasi-identifiers, who is in the table, the source code, these "
+        "settings, this certificate, and which people form a cluster.",
+        "He uses the released quasi-identifiers (and the weight, which travels with them), not the other columns.",
+        "Random numbers come from the operating system and stay secret, as does the original order of the rows.",
+        "Every row is another person." if unit is None else "Rows of one person share the person's identifier.",
+    ]
+
+
+def _say_risk(risk: Mapping[str, Any]) -> str:
+    if not risk:
+        return "not measured (n_releases=0); the bound holds"
+    about = "" if risk["nearest"]["exact"] else "about "
+    return (
+        f"{about}{risk['optimal']['mean']:.2%} of the records are picked out by one who knows the clusters, "
+        f"{about}{risk['nearest']['mean']:.2%} by the nearest match; the highest chance of anybody is "
+        f"{about}{max(found['max'] for found in risk.values()):.3g}"
+    )
+
+
+def _say_models(models: Sequence[Mapping[str, Any]], cost: Mapping[str, Any]) -> str:
+    said = "; ".join(f"{m['model']} of {m['column']}: {m['reached']:.4g} (asked {m['asked']:g})" for m in models)
+    if not cost:
+        return said
+    return (
+        f"{said}. Cost: {cost['clusters_without']:,} -> {cost['clusters_with']:,} clusters, information loss "
+        f"{cost['information_loss_without']:.2f} -> {cost['information_loss_with']:.2f} %"
+    )
+
+
 def make_certificate(
     *,
     schema: Schema,
     settings: Settings,
     rows: int,
-    sizes: NDArray[np.int64],
+    groups: Grouping,
+    risk: Mapping[str, Any],
     measured: Mapping[str, Any],
     smoothed: Sequence[str],
+    protected: Sequence[Mapping[str, str]],
     leaks_allowed: Mapping[str, Sequence[str]],
     look_like_identifiers: Sequence[str],
     seeded: bool,
 ) -> dict[str, Any]:
     """Return the certificate: no seed, no labels, no value of the data, no name of a column that stays at home."""
+    k, sizes = settings.k, groups.sizes
     blurred = settings.method == "centroid" or bool(smoothed)
     not_covered = {"presence": _PRESENCE_BLURRED if blurred else _PRESENCE_SHOWN}
     for name, hidden in ((name, hidden) for name, all_hidden in leaks_allowed.items() for hidden in all_hidden):
@@ -135,17 +194,28 @@ def make_certificate(
             "hidden."
         )
     not_covered |= _NOT_COVERED
+    not_covered["several releases"] = _ONE_RELEASE if groups.vault is None else _VAULT_RELEASE
     if schema.name("unit") is not None:
         not_covered["number of rows"] = _ROWS
     if settings.response_weight > 0:
         not_covered["replay of the clustering"] = _REPLAY
+    if groups.models:
+        not_covered["replay of the models"] = _REPLAY_MODELS
+    if any("noise" in step["done"] for step in protected):
+        not_covered["noise on sensitive columns"] = _AVERAGED
     return {
         "shoal": __version__,
         "made": datetime.datetime.now(tz=datetime.UTC).date().isoformat(),
         "status": "not for release: made with a fixed random_state" if seeded else "for release",
-        "guarantee": "From the quasi-identifiers alone, nobody's record can be picked out with a chance above "
-        f"1/{settings.k}.",
-        "bound": 1 / settings.k,
+        "guarantee": f"From the quasi-identifiers alone, nobody's record can be picked out with a chance above 1/{k}.",
+        "bound": 1 / k,
+        "assumptions": _assume(schema),
+        "risk": dict(risk),
+        "insiders": [{"colluding": m, "bound": 1 / (k - m)} for m in range(1, min(k, 4))],
+        "models": groups.models,
+        "models_cost": groups.cost,
+        "protected": list(protected),
+        "vault": groups.vault,
         "not_covered": [{"what": what, "why": why} for what, why in not_covered.items()],
         **settings.describe(),
         "people": int(sizes.sum()),

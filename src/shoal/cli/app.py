@@ -124,6 +124,27 @@ def anonymize(
     release_values: Annotated[
         str | None, typer.Option(help="observed or smoothed, for continuous columns. Default: observed.")
     ] = None,
+    l_diversity: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Different sensitive values in every cluster: 3, entropy:2.5, or by column, diagnosis=3. Repeatable."
+        ),
+    ] = None,
+    t_closeness: Annotated[
+        list[str] | None,
+        typer.Option(help="Largest distance of a cluster's sensitive values to all: 0.2, or cost=0.2. Repeatable."),
+    ] = None,
+    protect: Annotated[
+        list[str] | None,
+        typer.Option(help="Change a sensitive column: cost=noise:0.1,top:0.01,bottom:0.01,round:100. Repeatable."),
+    ] = None,
+    vault: Annotated[
+        str | None,
+        typer.Option(help="A private file that keeps the clusters, for later releases of the same people."),
+    ] = None,
+    n_releases: Annotated[
+        int | None, typer.Option(help="Releases drawn to measure the attackers; 0 measures none. Default: by size.")
+    ] = None,
     allow_leaks: Annotated[
         str | None, typer.Option(help="Released columns that may give a quasi-identifier away.")
     ] = None,

@@ -18,6 +18,10 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "loading": (int, float),
     "escape_formulas": (bool,),
     "kinds": (dict,),
+    "l_diversity": (int, float, list, dict),
+    "t_closeness": (int, float, dict),
+    "protect": (dict,),
+    "n_releases": (int,),
 }
 _WORDS = {list: "a list of column names", dict: "a table", bool: "true or false", int: "a number", str: "a text"}
 
@@ -48,12 +52,48 @@ def merge_options(given: Mapping[str, Any], config: Mapping[str, Any]) -> dict[s
             raise InputError(f"{name} in the configuration must be {_WORDS[types[0]]}.")
     options = {name: value for name, value in given.items() if value is not None}
     options["kinds"] = _parse_kinds(options.pop("kind", None) or [])
+    for name in ("l_diversity", "t_closeness"):
+        if name in options:
+            options[name] = _parse_levels(f"--{name.replace('_', '-')}", options[name])
+    if "protect" in options:
+        options["protect"] = _parse_steps(options["protect"])
     for name in _LISTS:
         if name in options:
             options[name] = [part.strip() for part in options[name].split(",") if part.strip()]
     merged = {"escape_formulas": True, **config, **options}
     merged["kinds"] = {**config.get("kinds", {}), **options["kinds"]}
     return merged
+
+
+def _parse_levels(option: str, texts: list[str]) -> Any:
+    """Return a level for all columns, or levels by column: 3, entropy:2.5, diagnosis=3."""
+    levels: dict[str, Any] = {}
+    for text in texts:
+        name, _, level = text.rpartition("=")
+        kind, colon, number = level.rpartition(":")
+        levels[name] = (kind, _parse_number(option, text, number)) if colon else _parse_number(option, text, number)
+    if "" in levels and len(levels) > 1:
+        raise InputError(f"{option} is given for all columns and by column; say one of the two.")
+    return levels.get("", levels)
+
+
+def _parse_steps(texts: list[str]) -> dict[str, dict[str, float]]:
+    """Return what to do to columns: cost=noise:0.1,round:100."""
+    found: dict[str, dict[str, float]] = {}
+    for text in texts:
+        name, _, steps = text.rpartition("=")
+        pairs = [step.partition(":") for step in steps.split(",")]
+        if not name:
+            raise InputError(f"--protect {text!r} must be column=step:amount,step:amount.")
+        found[name] = {step.strip(): _parse_number("--protect", text, amount) for step, _, amount in pairs}
+    return found
+
+
+def _parse_number(option: str, text: str, number: str) -> float:
+    try:
+        return float(number)
+    except ValueError:
+        raise InputError(f"{option} {text!r} needs a number.") from None
 
 
 def _parse_kinds(texts: list[str]) -> dict[str, str | list[str]]:

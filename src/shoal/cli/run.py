@@ -33,7 +33,7 @@ def run_anonymize(source: str, options: dict[str, Any], *, config: str | None = 
     formats = options.pop("input_format", None), options.pop("output_format", None)
     escape = options.pop("escape_formulas")
     find_format(output, formats[1])
-    inputs = [source, *(() if config is None else (config,))]
+    inputs = [source, *(path for path in (config, options.get("vault")) if path is not None)]
     refuse_output(inputs, [output] if certificate is None else [output, certificate])
     if not options.get("quasi_identifiers"):
         raise InputError("Say by which columns a person could be recognised: --qi age,sex,zip.")

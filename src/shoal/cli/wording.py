@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
-_WORDS = [
+_WORDS: list[tuple[str, str | Callable[[re.Match[str]], str]]] = [
     (r"kinds=\{'([^']+)': \[\.\.\.\]\}", r"--kind '\1=first<second'"),
     (r"kinds\['([^']+)'\]", r"--kind \1"),
     (r"\ballow_leaks=\['([^']+)'\]", r"--allow-leaks \1"),
     (r"\b(others|unit|weight|method|recovery|clustering)='([^']+)'", r"--\1 \2"),
+    (r"\bn_releases=", "--n-releases "),
+    (r"\b(l_diversity|t_closeness) (names|of|needs)\b", lambda m: f"--{m[1].replace('_', '-')} {m[2]}"),
+    (r"\bprotect\['([^']+)'\]", r"--protect \1"),
+    (r"\bprotect (names|needs|cannot)\b", r"--protect \1"),
     (r"\brelease_values='([^']+)'", r"--release-values \1"),
     (r"\bresponse_weight\b=?", "--response-weight "),
     (r"\bloading=", "--loading "),

@@ -58,7 +58,7 @@ def write_release(
     if note_path is not None:
         text = json.dumps(written, indent=2, ensure_ascii=False) + "\n"
         files.append((Path(os.path.realpath(note_path)), text.encode()))
-    _write_together(files, to_standard_output=data if target == STANDARD else b"")
+    write_files(files, to_standard_output=data if target == STANDARD else b"")
     return written
 
 
@@ -134,7 +134,7 @@ def _escape(frame: pl.DataFrame) -> pl.DataFrame:
     return escaped.rename({name: f"'{name}" for name in names.filter(names.str.contains(FORMULA))})
 
 
-def _write_together(files: Sequence[tuple[Path, bytes]], *, to_standard_output: bytes = b"") -> None:
+def write_files(files: Sequence[tuple[Path, bytes]], *, to_standard_output: bytes = b"") -> None:
     """Write every file beside its target, then move all into place; on any failure leave things as they were."""
     with contextlib.ExitStack() as stack:
         drafts = [stack.enter_context(_temporary_file(path, data)) for path, data in files]

@@ -4,6 +4,7 @@ from shoal.privacy.disclosure import class_sizes, presence, summarise_risk
 from shoal.privacy.findings import Finding
 from shoal.privacy.guessing import compare_attackers, guess_linkage
 from shoal.privacy.linkage import simulate_linkage
+from shoal.privacy.models import k_anonymity, l_diversity, t_closeness
 from shoal.privacy.risk import Risk, reidentification_risk
 
 __all__ = [
@@ -12,8 +13,11 @@ __all__ = [
     "class_sizes",
     "compare_attackers",
     "guess_linkage",
+    "k_anonymity",
+    "l_diversity",
     "presence",
     "reidentification_risk",
     "simulate_linkage",
     "summarise_risk",
+    "t_closeness",
 ]

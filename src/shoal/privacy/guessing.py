@@ -19,8 +19,8 @@ from sklearn.linear_model import LinearRegression
 
 from shoal.encoding import EncodedColumn, encode_table, positions
 from shoal.errors import InputError
-from shoal.hiding import find_clusters, hide
-from shoal.people import People
+from shoal.grouping import find_clusters
+from shoal.hiding import hide
 from shoal.privacy.classes import find_nearest
 from shoal.privacy.findings import Finding, wilson
 from shoal.privacy.linkage import Agreement, as_table, length_of, match_nearest
@@ -33,7 +33,7 @@ Floats = NDArray[np.float64]
 Index = NDArray[np.int64]
 _MOST = 20_000  # people in one attack
 _CANDIDATES = 256  # released records that the attacker considers for each person
-_REACHES = (0.05, 0.2, 0.5, 1.0)  # how far a record may have moved, in standard deviations: the attacker tries all
+_REACHES = (0.001, 0.05, 0.2, 0.5, 1.0)  # how far a record may have moved, in standard deviations: the attacker tries all
 _BALANCING = 20
 _MANY_LEVELS = 20
 
@@ -51,7 +51,7 @@ def guess_linkage(
     He knows everybody's quasi-identifiers and no sensitive value. From the released pairs he learns which values go
     with which quasi-identifiers, scores every record near a person by how well its sensitive values fit, lets every
     record have one owner and every person one record, and takes the best. How far records may have moved he does not
-    know: the most successful of four beliefs counts. He is not bounded by 1/k.
+    know: the most successful of five beliefs counts. He is not bounded by 1/k.
 
     Parameters
     ----------
@@ -77,10 +77,15 @@ def guess_linkage(
     chosen = _sample(n, rng)
     both = [column.take(np.append(chosen, n + chosen)) for column in encode_table(X, kinds, X_released)]
     placed = positions(both, reference=len(chosen))
-    values = [column.take(chosen) for column in encode_table(as_table(sensitive))]
-    if len(encode_table(as_table(sensitive))[0].codes) != n:
-        raise InputError(f"sensitive must have {n} rows, as X has.")
+    values = [column.take(chosen) for column in _read_sensitive(sensitive, n)]
     return _guess(placed[: len(chosen)], placed[len(chosen) :], values, rng)
+
+
+def _read_sensitive(sensitive: Any, n: int) -> list[EncodedColumn]:
+    values = encode_table(as_table(sensitive))
+    if len(values[0].codes) != n:
+        raise InputError(f"sensitive must have {n} rows, as X has.")
+    return values
 
 
 def _sample(n: int, rng: np.random.Generator) -> Index:
@@ -221,19 +226,16 @@ def compare_attackers(
     settings = Settings(k, method, recovery, clustering, 0.0, loading, "observed")
     settings.check()
     rng = make_generator(random_state)
-    columns, values = encode_table(X, kinds), encode_table(as_table(sensitive))
+    columns = encode_table(X, kinds)
     n = len(columns[0].codes)
-    if len(values[0].codes) != n:
-        raise InputError(f"sensitive must have {n} rows, as X has.")
+    values = _read_sensitive(sensitive, n)
     chosen = _sample(n, rng)
     columns, values = ([column.take(chosen) for column in group] for group in (columns, values))
     agree = Agreement([column.followed_by(column) for column in values], len(chosen), tolerance)
     people = np.arange(len(chosen))
     findings = {}
     with Reporter(progress) as reporter:
-        labels = find_clusters(
-            columns, People.one_row_each(len(chosen)), np.empty((len(chosen), 0)), settings, reporter
-        )
+        labels = find_clusters(positions(columns), settings, reporter)
         report = reporter.stage("attacks")
         for done, table in enumerate(("raw", "centroid", "release")):
             received = columns

@@ -27,8 +27,10 @@ from shoal.settings import Settings
 
 Floats = NDArray[np.float64]
 Index = NDArray[np.int64]
-ATTACKERS = ("nearest", "optimal")
+ATTACKERS = ("optimal", "nearest")
+THRESHOLDS = (0.09, 0.05)  # what regulators and statistical offices ask for
 RELEASES = 40  # drawn where the risk is averaged over releases
+_PEOPLE_DRAWN = 60_000  # in all releases drawn for a certificate
 _GROUPS = 10  # of releases left out in turn, for a standard error
 _DOUBT = 5.0  # draws without a hit that the optimal attacker adds to every value before choosing one
 _PRIOR = 2.0  # releases in which, he believes beforehand, everybody received a row of the own cluster
@@ -89,6 +91,14 @@ class Risk:
             f"An attacker {who} is expected to pick out {self.mean:.2%} of the records{give}; nobody is picked out "
             f"with a chance above {min(self.max, self.bound):.4f}, and nobody can be above {self.bound:.4f}."
         )
+
+    def describe(self) -> dict[str, Any]:
+        """Return the figures of a certificate, to four digits."""
+        figures = {"mean": self.mean, "max": min(self.max, self.bound)}
+        figures |= {f"above_{threshold:g}": self.share_above(threshold) for threshold in THRESHOLDS}
+        if not self.exact:
+            figures["standard_error_of_mean"] = self.mean_standard_error
+        return {"exact": self.exact} | {name: float(f"{value:.4g}") for name, value in figures.items()}
 
     def __str__(self) -> str:
         return self.reading
@@ -173,6 +183,20 @@ def reidentification_risk(
     with Reporter(progress) as reporter:
         drawn = draw_releases(columns, clusters, settings, rng, n_releases, reporter.stage("releases"))
         return measure_risk(columns, clusters, settings, drawn, attackers=[attacker])[attacker]
+
+
+def check_releases(n_releases: int | None, n: int) -> int:
+    """Return how many releases to draw for the certificate of n people: by default more where they cost little."""
+    if n_releases is None:
+        return int(np.clip(_PEOPLE_DRAWN // n, 2, 20))
+    if (
+        not isinstance(n_releases, int | np.integer)
+        or isinstance(n_releases, bool)
+        or n_releases < 0
+        or n_releases == 1
+    ):
+        raise InputError(f"n_releases={n_releases!r} must be a whole number of at least 2, or 0 to measure nothing.")
+    return int(n_releases)
 
 
 def draw_releases(
@@ -460,4 +484,5 @@ def _average_smoothed(classes: Classes, drawn: Iterator[Hidden]) -> dict[str, Es
         hits = table.find(shared.groups, shared.items, n_clusters)
         replicates.append(hits / crowd[shared.groups] / classes.cluster_sizes[shared.items])
     nearest = Estimate.of_replicates(classes, replicates, 1 / (len(replicates) - 1))
-    return {"nearest": nearest, "optimal": Estimate.exactly(1 / classes.cluster_sizes[shared.items])}
+    bound = 1 / classes.cluster_sizes[shared.items]  # not measured: how much fresh numbers tell of clusters
+    return {"nearest": nearest, "optimal": Estimate(bound, np.zeros(len(bound)))}
