@@ -144,7 +144,7 @@ def open_vault(path: str | os.PathLike[str], frame: nw.DataFrame[Any], schema: S
     if os.name == "posix" and mode & 0o077:
         raise FileError(f"The vault {target!r} can be read by others; make it private first: chmod 600.")
     try:
-        with np.load(target, allow_pickle=False) as stored:
+        with open(target, "rb") as file, np.load(file, allow_pickle=False) as stored:
             head = json.loads(stored["head"].tobytes())
             vault = Vault(
                 stored["salt"].tobytes(),
