@@ -392,7 +392,7 @@ def _measure_risk(
         return {}
     report = reporter.stage("attackers")
     drawn = draw_releases(persons, groups.labels, settings, rng, max(n_releases, 1), report)
-    risk = measure_risk(persons, groups.labels, settings, drawn)
+    risk = measure_risk(persons, groups.labels, settings, drawn, sample=rng)
     if any(found.max > 1 / settings.k + 1e-9 for found in risk.values()):
         raise CheckError("A record could be picked out with a chance above 1/k; nothing is released.")
     return {name: found.describe() for name, found in risk.items()}

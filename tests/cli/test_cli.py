@@ -285,3 +285,55 @@ def test_help_teaches_with_an_example_and_version(capsys):
     assert capsys.readouterr().out.startswith("shoal 0.")
     assert main([]) == 0
     assert "anonymize" in capsys.readouterr().out
+
+
+def test_stronger_models_protection_and_a_vault(folder, capsys):
+    options = ["--t-closeness", "cost=0.2", "--l-diversity", "cost=entropy:3", "--protect", "cost=top:0.1,round:10"]
+    options += ["--vault", "people.vault", "--n-releases", "3"]
+    assert run("people.csv", "-o", "one.csv", *ROLES, "-k", "5", *options) == 0
+    assert run("people.csv", "-o", "two.csv", *ROLES, "-k", "5", *options) == 0
+    assert (folder / "people.vault").stat().st_mode & 0o777 == 0o600
+    certificate = json.loads((folder / "two.csv.certificate.json").read_text())
+    assert [m["model"] for m in certificate["models"]] == ["entropy l-diversity", "t-closeness"]
+    assert certificate["models"][1]["reached"] <= 0.2
+    assert certificate["vault"] == {"release": 2, "known": 80, "new": 0}
+    assert certificate["protected"][0]["column"] == "cost"
+    assert (pl.read_csv("two.csv")["cost"] % 10 == 0).all()
+    assert "t-closeness of cost" in " ".join(capsys.readouterr().out.split())
+
+
+def test_models_in_a_configuration_file(folder):
+    (folder / "release.toml").write_text(
+        'qi = ["age", "sex", "zip"]\nsensitive = ["cost"]\nidentifiers = ["name"]\nk = 5\nn_releases = 0\n'
+        'l_diversity = ["entropy", 3]\n[t_closeness]\ncost = 0.3\n[protect.cost]\nround = 100\n'
+    )
+    assert run("people.csv", "-o", "release.csv", "--config", "release.toml") == 0
+    certificate = json.loads((folder / "release.csv.certificate.json").read_text())
+    assert [m["asked"] for m in certificate["models"]] == [3.0, 0.3]
+    assert certificate["risk"] == {}
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        (["--l-diversity", "lots"], "--l-diversity 'lots' needs a number"),
+        (["--l-diversity", "3", "--l-diversity", "cost=2"], "--l-diversity is given for all columns and by column"),
+        (["--t-closeness", "cots=0.1"], "--t-closeness names 'cots'"),
+        (["--protect", "round:10"], "--protect 'round:10' must be column=step:amount"),
+        (["--protect", "cost=blur:10"], "--protect cost names 'blur'"),
+        (["--vault", "people.csv"], "can be read by others"),
+        (["--vault", "release.csv"], "also an input or another output"),
+        (["--n-releases", "1"], "--n-releases 1 must be a whole number of at least 2"),
+    ],
+)
+def test_wrong_models_leave_nothing_behind(folder, capsys, options, text):
+    assert run("people.csv", "-o", "release.csv", *ROLES, "-k", "5", *options) in (2, 4)
+    assert text in capsys.readouterr().err
+    assert names(folder) == ["people.csv"]
+
+
+def test_models_that_cannot_be_met_are_refused_with_their_own_code(folder, capsys):
+    assert run("people.csv", "-o", "one.csv", *ROLES, "-k", "5", "--vault", "v", "-q") == 0
+    assert run("people.csv", "-o", "two.csv", *ROLES, "-k", "5", "--vault", "v", "--t-closeness", "0.01") == 3
+    assert "t-closeness of 0.01 does not hold for column 'cost'" in capsys.readouterr().err
+    assert "two.csv" not in names(folder)

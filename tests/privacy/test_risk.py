@@ -407,6 +407,22 @@ def test_classes_records_and_figures_fit_together(meps_sample):
     assert risk.describe()["above_0.05"] == pytest.approx(risk.share_above(0.05), rel=1e-3)
 
 
+@pytest.mark.parametrize("way", ["centroid", "resample", "cdf"])
+def test_a_sample_of_the_combinations_has_their_risk(monkeypatch, meps_sample, way):
+    columns = encode_table(meps_sample[:1500])
+    labels = Anonymizer(10, method="permute").fit(meps_sample[:1500]).labels_
+    settings = settings_of(way, 10)
+    monkeypatch.setattr("shoal.privacy.risk._SEARCHES", 60)
+    drawn = list(draw_releases(columns, labels, settings, np.random.default_rng(0), 4))
+    whole = measure_risk(columns, labels, settings, iter(drawn))["nearest"]
+    part = measure_risk(columns, labels, settings, iter(drawn), sample=np.random.default_rng(1))["nearest"]
+    assert len(part.per_class) == 60 < len(whole.per_class)
+    of_class = dict(zip(whole.classes.tolist(), whole.per_class, strict=True))
+    np.testing.assert_allclose(part.per_class, [of_class[row] for row in part.classes.tolist()], atol=1e-12)
+    assert part.describe()["records_sampled"] == len(part.per_record)
+    assert part.mean == pytest.approx(whole.mean, rel=0.35)
+
+
 def test_a_table_with_levels_and_dates():
     people = pl.DataFrame(
         {"sex": list("MFMFMF"), "born": pl.date_range(pl.date(1950, 1, 1), pl.date(1950, 6, 1), "1mo", eager=True)}

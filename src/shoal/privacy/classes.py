@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -60,12 +60,26 @@ class Classes:
         A record of every class.
     labels : array of shape (n,)
     columns : list of EncodedColumn
+    sample : array or None
+        The classes whose risk is wanted, where it takes a search; None for all.
     """
 
     of_record: Index
     first: Index
     labels: Index
     columns: list[EncodedColumn]
+    sample: Index | None = None
+
+    @property
+    def asked(self) -> Index:
+        """The classes whose risk is wanted where it takes a search: all, or a sample."""
+        return np.arange(len(self.first)) if self.sample is None else self.sample
+
+    def sampled(self, count: int, rng: np.random.Generator) -> Classes:
+        """Return the same with a random sample of so many classes asked for, if there are more."""
+        if len(self.first) <= count:
+            return self
+        return replace(self, sample=np.sort(rng.choice(len(self.first), count, replace=False)))
 
     @classmethod
     def find(cls, columns: list[EncodedColumn], labels: Index) -> Classes:
@@ -87,6 +101,11 @@ class Classes:
     def points(self) -> Floats:
         """Where every class is, shape (m, p)."""
         return positions(self.columns)[self.first]
+
+    @property
+    def is_flat(self) -> bool:
+        """Whether neighbours are found by a tree."""
+        return self.points.shape[1] <= _FLAT
 
     @cached_property
     def shared(self) -> Sparse:

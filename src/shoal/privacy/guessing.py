@@ -33,7 +33,13 @@ Floats = NDArray[np.float64]
 Index = NDArray[np.int64]
 _MOST = 20_000  # people in one attack
 _CANDIDATES = 256  # released records that the attacker considers for each person
-_REACHES = (0.001, 0.05, 0.2, 0.5, 1.0)  # how far a record may have moved, in standard deviations: the attacker tries all
+_REACHES = (
+    0.001,
+    0.05,
+    0.2,
+    0.5,
+    1.0,
+)  # how far a record may have moved, in standard deviations: the attacker tries all
 _BALANCING = 20
 _MANY_LEVELS = 20
 

@@ -31,6 +31,7 @@ ATTACKERS = ("optimal", "nearest")
 THRESHOLDS = (0.09, 0.05)  # what regulators and statistical offices ask for
 RELEASES = 40  # drawn where the risk is averaged over releases
 _PEOPLE_DRAWN = 60_000  # in all releases drawn for a certificate
+_SEARCHES = 20_000  # combinations whose nearest values are sought for a certificate; a quarter in many columns
 _GROUPS = 10  # of releases left out in turn, for a standard error
 _DOUBT = 5.0  # draws without a hit that the optimal attacker adds to every value before choosing one
 _PRIOR = 2.0  # releases in which, he believes beforehand, everybody received a row of the own cluster
@@ -56,6 +57,8 @@ class Risk:
     standard_error, class_standard_error : arrays of shape (n,) and (m,)
         Of `per_record` and `per_class`; 0 where exact.
     mean_standard_error : float
+    sampled : bool
+        Whether only a random sample of the combinations was measured, as in certificates of large tables.
     """
 
     attacker: str
@@ -67,6 +70,7 @@ class Risk:
     standard_error: Floats = field(repr=False)
     class_standard_error: Floats = field(repr=False)
     mean_standard_error: float
+    sampled: bool = False
 
     @property
     def mean(self) -> float:
@@ -98,7 +102,8 @@ class Risk:
         figures |= {f"above_{threshold:g}": self.share_above(threshold) for threshold in THRESHOLDS}
         if not self.exact:
             figures["standard_error_of_mean"] = self.mean_standard_error
-        return {"exact": self.exact} | {name: float(f"{value:.4g}") for name, value in figures.items()}
+        said: dict[str, Any] = {"exact": self.exact} | {name: float(f"{v:.4g}") for name, v in figures.items()}
+        return said | ({"records_sampled": len(self.per_record)} if self.sampled else {})
 
     def __str__(self) -> str:
         return self.reading
@@ -219,9 +224,15 @@ def measure_risk(
     settings: Settings,
     drawn: Iterator[Hidden],
     attackers: Sequence[str] = ATTACKERS,
+    sample: np.random.Generator | None = None,
 ) -> dict[str, Risk]:
-    """Return the risk under each attacker; releases are drawn only where no formula is known."""
+    """Return the risk under each attacker; releases are drawn only where no formula is known.
+
+    With sample, only so many combinations are measured, drawn at random, where each takes a search among all.
+    """
     classes = Classes.find(columns, labels)
+    if sample is not None and settings.way not in ("permute", "rank", "transport"):
+        classes = classes.sampled(_SEARCHES if classes.is_flat else _SEARCHES // 4, sample)
     smoothed = settings.release_values == "smoothed" and any(column.is_continuous for column in columns)
     found: dict[str, Estimate] = {}
     if settings.way == "centroid":
@@ -261,10 +272,11 @@ class Estimate:
         """Return the mean over replicates; a variance is `spread` times their mean squared deviation."""
         pairs = np.mean(replicates, axis=0)
         of_pairs, of_classes, of_mean = np.zeros(len(pairs)), np.zeros(len(classes.first)), 0.0
+        counted = np.where(np.isin(classes.shared.groups, classes.asked), classes.shared.counts, 0)
         for replicate in replicates:
             of_pairs += (replicate - pairs) ** 2
             of_classes += classes.by_class(replicate - pairs) ** 2
-            of_mean += float((replicate - pairs) @ classes.shared.counts / len(classes.labels)) ** 2
+            of_mean += float((replicate - pairs) @ counted / counted.sum()) ** 2
         factor = spread / len(replicates)
         return cls(pairs, np.sqrt(factor * of_pairs), np.sqrt(factor * of_classes), float(np.sqrt(factor * of_mean)))
 
@@ -272,16 +284,19 @@ class Estimate:
         """Return the risk of every record, never above what its cluster allows."""
         pairs = np.clip(self.pairs, 0.0, 1 / classes.cluster_sizes[classes.shared.items])
         of_classes = np.zeros(len(classes.first)) if self.of_classes is None else self.of_classes
+        asked = slice(None) if classes.sample is None else classes.sample
+        records = slice(None) if classes.sample is None else np.isin(classes.of_record, classes.sample)
         return Risk(
             attacker=attacker,
-            per_record=classes.by_record(pairs),
-            classes=classes.first,
-            per_class=classes.by_class(pairs),
+            per_record=classes.by_record(pairs)[records],
+            classes=classes.first[asked],
+            per_class=classes.by_class(pairs)[asked],
             bound=float(1 / classes.cluster_sizes.min()),
             exact=self.exact,
-            standard_error=classes.by_record(self.of_pairs),
-            class_standard_error=of_classes,
+            standard_error=classes.by_record(self.of_pairs)[records],
+            class_standard_error=of_classes[asked],
             mean_standard_error=self.of_mean,
+            sampled=classes.sample is not None,
         )
 
 
@@ -312,21 +327,23 @@ def _risk_of_centroids(classes: Classes, hidden: Hidden) -> dict[str, Estimate]:
     points, of_cluster = np.unique(placed.round(12), axis=0, return_inverse=True)
     of_cluster = of_cluster.ravel()
     crowd = np.bincount(of_cluster, weights=classes.cluster_sizes)  # records released at every point
-    starts, matched = find_matches(points, positions(both, reference=n)[:n][classes.first])
-    matches = Sparse(starts, matched, crowd[matched].astype(np.int64))
-    total = np.add.reduceat(crowd[matched], starts[:-1])
-    ordered = _sorted(matches, len(points))
-    hit = ordered.find(classes.shared.groups, of_cluster[classes.shared.items], len(points)) > 0
-    assert len(total) == m
+    matches = _find_all_matches(classes, points, positions(both, reference=n)[:n], crowd)
+    total = np.bincount(matches.groups, weights=matches.counts, minlength=m)
+    hit = matches.find(classes.shared.groups, of_cluster[classes.shared.items], len(points)) > 0
     return {
-        "nearest": Estimate.exactly(hit / total[classes.shared.groups]),
+        "nearest": Estimate.exactly(hit / np.maximum(total, 1)[classes.shared.groups]),
         "optimal": Estimate.exactly(1 / crowd[of_cluster[classes.shared.items]]),
     }
 
 
-def _sorted(sparse: Sparse, n_items: int) -> Sparse:
-    order = np.argsort(sparse.groups * n_items + sparse.items)
-    return Sparse(sparse.starts, sparse.items[order], sparse.counts[order])
+def _find_all_matches(classes: Classes, points: Floats, placed: Floats, crowd: NDArray[Any]) -> Sparse:
+    """Return for every class asked for all nearest points, and how many records are there."""
+    starts, matched = find_matches(points, placed[classes.first[classes.asked]])
+    group = np.repeat(classes.asked, np.diff(starts))
+    order = np.lexsort((matched, group))
+    group, matched = group[order], matched[order]
+    starts = np.searchsorted(group, np.arange(len(classes.first) + 1))
+    return Sparse(starts, matched, crowd[matched].astype(np.int64))
 
 
 def hidden_columns(columns: list[EncodedColumn], hidden: Hidden, rows: Index) -> list[EncodedColumn]:
@@ -353,7 +370,7 @@ def _integrate(classes: Classes, released: Sparse, draws: int) -> Floats:
     risk = np.zeros(len(classes.shared.items))
     sizes, m = classes.cluster_sizes, len(classes.first)
     tolerance = tolerance_of(classes.points)
-    todo, count = np.arange(m), min(16, m)
+    todo, count = classes.asked, min(16, m)
     while len(todo):
         unfinished = []
         for part, near, distance in find_nearest(classes.points, classes.points[todo], count):
@@ -415,9 +432,14 @@ def _add(received: list[Sparse], classes: Classes) -> Sparse:
     n_clusters, m = len(classes.cluster_sizes), len(classes.first)
     keys = np.concatenate([counts.groups * n_clusters + counts.items for counts in received])
     weights = np.concatenate([counts.counts for counts in received])
+    return _tabulate(keys, weights, m, n_clusters)
+
+
+def _tabulate(keys: Index, weights: Index, n_groups: int, n_items: int) -> Sparse:
+    """Add up the weights of equal keys, group * n_items + item."""
     distinct, at = np.unique(keys, return_inverse=True)
     totals = np.bincount(at, weights=weights).astype(np.int64)
-    return Sparse(np.searchsorted(distinct // n_clusters, np.arange(m + 1)), distinct % n_clusters, totals)
+    return Sparse(np.searchsorted(distinct // n_items, np.arange(n_groups + 1)), distinct % n_items, totals)
 
 
 def _best_attack(classes: Classes, received: list[Sparse]) -> Estimate:
@@ -470,19 +492,15 @@ def _average_smoothed(classes: Classes, drawn: Iterator[Hidden]) -> dict[str, Es
         placed = positions(both, reference=n)
         points, of_record = np.unique(placed[n:].round(12), axis=0, return_inverse=True)
         holders = count_pairs(of_record.ravel(), classes.labels, len(points), n_clusters)
-        starts, matched = find_matches(points, placed[classes.first])
-        query = np.repeat(np.arange(len(classes.first)), np.diff(starts))
-        length = np.diff(holders.starts)[matched]
-        entry = np.repeat(holders.starts[:-1][matched] - np.cumsum(length) + length, length) + np.arange(length.sum())
-        keys = np.repeat(query, length) * n_clusters + holders.items[entry]
-        crowd = np.bincount(np.repeat(query, length), weights=holders.counts[entry], minlength=len(classes.first))
-        distinct, at = np.unique(keys, return_inverse=True)
-        mine = np.bincount(at, weights=holders.counts[entry]).astype(np.int64)
-        table = Sparse(
-            np.searchsorted(distinct // n_clusters, np.arange(len(classes.first) + 1)), distinct % n_clusters, mine
-        )
+        matches = _find_all_matches(classes, points, placed, np.bincount(of_record.ravel()))
+        crowd = np.bincount(matches.groups, weights=matches.counts, minlength=len(classes.first))
+        length = np.diff(holders.starts)[matches.items]
+        entry = np.repeat(holders.starts[:-1][matches.items] - np.cumsum(length) + length, length)
+        entry += np.arange(length.sum())
+        keys = np.repeat(matches.groups, length) * n_clusters + holders.items[entry]
+        table = _tabulate(keys, holders.counts[entry], len(classes.first), n_clusters)
         hits = table.find(shared.groups, shared.items, n_clusters)
-        replicates.append(hits / crowd[shared.groups] / classes.cluster_sizes[shared.items])
+        replicates.append(hits / np.maximum(crowd, 1)[shared.groups] / classes.cluster_sizes[shared.items])
     nearest = Estimate.of_replicates(classes, replicates, 1 / (len(replicates) - 1))
     bound = 1 / classes.cluster_sizes[shared.items]  # not measured: how much fresh numbers tell of clusters
     return {"nearest": nearest, "optimal": Estimate(bound, np.zeros(len(bound)))}
