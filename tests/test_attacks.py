@@ -199,3 +199,28 @@ def test_the_certificate_has_no_labels_and_its_figures_do_not_depend_on_this_rel
         table[["x"]], Anonymizer(4, method="permute").fit(table[["x"]]).labels_, method="permute"
     )
     assert one.certificate["risk"]["nearest"] == exact.describe()
+
+
+def test_what_the_release_tells_of_a_sensitive_value_meets_the_model():
+    """docs/theory.md, section 5: enumerate all worlds in which the clusters meet the model; none tells more.
+
+    Six people in two clusters of three, permuted; every cluster has to hold both sensitive values (2-diversity). The
+    attacker knows x, the clusters and that; he sees the released pairs.
+    """
+    x, labels, y = (0, 1, 2, 4, 5, 6), (0, 0, 0, 1, 1, 1), (0, 1, 0, 1, 1, 0)
+    clusters = [(0, 1, 2), (3, 4, 5)]
+
+    def worlds():
+        for given in set(itertools.permutations(y)):
+            if all(len({given[i] for i in cluster}) == 2 for cluster in clusters):
+                for a, b in itertools.product(itertools.permutations(x[:3]), itertools.permutations(x[3:])):
+                    yield given, a + b
+
+    seen: dict[tuple, list] = {}
+    for given, received in worlds():
+        seen.setdefault(tuple(sorted(zip(received, given, strict=True))), []).append(given)
+    assert len(labels) == 6
+    for consistent in seen.values():
+        for person in range(6):
+            share = np.mean([given[person] for given in consistent])
+            assert 1 / 3 - 1e-12 <= share <= 2 / 3 + 1e-12  # as inside a cluster of two values among three

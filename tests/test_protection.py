@@ -40,7 +40,7 @@ def test_off_by_default(people):
 
 
 def test_noise_keeps_the_mean_the_zeros_the_signs_and_the_dtype(people):
-    made = release(people, {"cost": {"noise": 0.2}, "score": {"noise": 0.1}}).table
+    made = release(people, {"cost": {"noise": 0.2, "top": 0.05}, "score": {"noise": 0.1}}).table
     assert made["cost"].dtype == pl.Int64
     assert made["cost"].sum() == people["cost"].sum()
     assert (made["cost"] == 0).sum() >= (people["cost"] == 0).sum()
@@ -61,6 +61,22 @@ def test_noise_properties(values, amount, seed):
     noisy = add_noise(given, amount, np.random.default_rng(seed))
     assert noisy.sum() == pytest.approx(given.sum(), abs=1e-9 * np.abs(given).sum() + 1e-12)
     assert (np.abs(noisy - given) <= 3 * amount * np.abs(given) * (1 + 1e-9) + 1e-12).all()
+
+
+def test_noise_that_would_spare_the_richest_is_refused(people):
+    """Keeping the mean exactly, whoever carries most of the total must stay as he is."""
+    rich = people.with_columns(cost=pl.when(pl.int_range(300) == 7).then(10**9).otherwise(pl.col("cost")))
+    with pytest.raises(InputError, match="over a tenth of the column's total"):
+        release(rich, {"cost": {"noise": 0.2}})
+    coded = release(rich, {"cost": {"noise": 0.2, "top": 0.05}}).table["cost"]
+    assert coded.max() < 1.7 * 10**9 / 15
+    assert coded.sum() == pytest.approx(rich["cost"].sum(), rel=1e-6)
+
+
+def test_numbers_that_do_not_fit_are_refused(people):
+    small = people.with_columns(cost=pl.Series(np.arange(300) % 28 + 100, dtype=pl.Int8))
+    with pytest.raises(InputError, match="that the dtype of 'cost' cannot hold"):
+        release(small, {"cost": {"noise": 0.3}})
 
 
 def test_the_size_of_the_noise(rng):
@@ -89,7 +105,7 @@ def test_rounding(people):
 
 
 def test_the_certificate_says_that_noise_averages_out(people):
-    made = release(people, {"cost": {"noise": 0.1, "round": 10}})
+    made = release(people, {"cost": {"noise": 0.1, "top": 0.1, "round": 10}})
     assert any(item["what"] == "noise on sensitive columns" for item in made.certificate["not_covered"])
     assert (
         "noise of relative standard deviation 0.1, the mean kept; rounded" in made.certificate["protected"][0]["done"]
@@ -113,6 +129,7 @@ def test_models_are_measured_on_what_is_released(people):
         ({"cost": {"round": 0}}, "round in protect\\['cost'\\] must be the unit"),
         ({"cost": {"top": 0.001}}, "reaches 1 people, fewer than k=5"),
         ({"cost": {}}, "must map steps to numbers"),
+        ({"cost": {"round": 2.5}}, "round in protect\\['cost'\\] must be a whole number"),
         ("cost", "protect must map sensitive columns"),
     ],
 )

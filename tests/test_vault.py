@@ -73,7 +73,7 @@ def test_intersecting_two_releases_narrows_nobody_down(people, tmp_path):
         shuffled = small.with_columns(age=pl.col("age").shuffle(seed=5))
         groups = []
         for table in (small, shuffled):
-            owners = [partners(small, release(table, vault, qi=("age", "height"))) for _ in range(40)]
+            owners = [partners(small, release(table, vault, qi=("age", "height"))) for _ in range(70)]
             groups.append([{seen[cost] for seen in owners} for cost in small["cost"]])
         return min(len(a & b) for a, b in zip(*groups, strict=True))
 
@@ -95,17 +95,60 @@ def test_new_people_hide_among_one_another(people, tmp_path):
     assert set(old.values()).isdisjoint({label for key, label in now.items() if key not in old})
 
 
-def test_people_who_left_would_be_singled_out(people, tmp_path):
+@pytest.mark.parametrize("gone", [1, 5, 20])
+def test_people_who_left_would_be_singled_out(people, tmp_path, gone):
+    """Also where whole clusters leave: comparing three releases, each fine beside the first, may single people out."""
     vault = tmp_path / "v"
     release(people, vault)
-    with pytest.raises(InputError, match="1 people of the vault are not in this table"):
-        release(people[1:], vault)
+    with pytest.raises(InputError, match=f"{gone} people of the vault are not in this table"):
+        release(people[gone:], vault)
+
+
+def test_an_identifier_in_another_form(people, tmp_path):
+    """1 and 1.0 are one person; 1 and 'p1' are not, and then nobody is recognised: refused, not clustered anew."""
+    vault, table = tmp_path / "v", people.with_columns(id=pl.int_range(60))
+    release(table, vault)
+    for dtype in (pl.Float64, pl.String):
+        assert release(table.with_columns(pl.col("id").cast(dtype)), vault).certificate["vault"]["known"] == 60
+    with pytest.raises(InputError, match="recognises nobody in this table by column 'id'"):
+        release(table.with_columns(id=pl.format("p{}", "id")), vault)
+
+
+def test_another_release_in_the_meantime_is_noticed(people, tmp_path):
+    vault, done = tmp_path / "v", []
+
+    def meanwhile(stage, share):
+        if not done:
+            done.append("begun")
+            release(people[30:], vault)
+
+    with pytest.raises(FileError, match="changed by another release in the meantime"):
+        release(people[:30], vault, progress=meanwhile)
+    assert len(clusters_of(vault)) == 30
+
+
+def test_new_people_meet_the_models_too(people, tmp_path):
+    vault = tmp_path / "v"
+    table = people.with_columns(cost=pl.when(pl.col("cost") % 3 == 0).then(1).otherwise(0))
+    release(table[:30], vault, l_diversity=2)
+    made = release(table, vault, l_diversity=2)
+    assert made.certificate["models"][0]["reached"] >= 2
+    assert made.certificate["vault"]["new"] == 30
+
+
+def test_a_refused_release_leaves_no_vault(people, tmp_path):
+    vault = tmp_path / "v"
+    with pytest.raises(InputError):
+        release(people, vault, k=61)
+    with pytest.raises(InputError, match="vault must be a path"):
+        release(people, 5)
+    assert not vault.exists()
 
 
 def test_a_larger_k_than_the_vault_knows(people, tmp_path):
     vault = tmp_path / "v"
     release(people, vault)
-    with pytest.raises((InputError, shoal.CheckError), match="k=20"):
+    with pytest.raises(InputError, match="clusters are smaller than k=20"):
         release(people, vault, k=20)
     assert release(people, vault, k=3).certificate["clusters"]["smallest"] >= 5
 

@@ -172,7 +172,7 @@ def anonymize(
     requirements = read_requirements(frame, schema, people, l_diversity, t_closeness)
     persons = [column.take(people.first) for column in columns]
     n_releases = check_releases(n_releases, people.number)
-    kept = None if vault is None else (os.fspath(vault), open_vault(vault, frame, schema), frame, people)
+    kept = None if vault is None else (str(vault), open_vault(vault, frame, schema), frame, people)
 
     with Reporter(progress) as reporter:
         points = make_points(persons, people, response, settings)
@@ -195,7 +195,9 @@ def anonymize(
         look_like_identifiers=_find_identifiers(frame, schema),
         seeded=random_state is not None,
     )
-    return Release(_strip_metadata(released.to_native()), certificate, schema)
+    release = Release(_strip_metadata(released.to_native()), certificate, schema)
+    groups.seal()  # before the release leaves: if its clusters were lost, it could not be repeated
+    return release
 
 
 class Anonymizer(BaseEstimator):
@@ -388,7 +390,8 @@ def _measure_risk(
 
     Refuse the release if anybody is above the bound, which the theory excludes.
     """
-    if not n_releases and settings.way not in ("centroid", "permute", "resample"):
+    formula = settings.way in ("centroid", "permute", "resample") and not _smoothed(persons, settings)
+    if not n_releases and not formula:
         return {}
     report = reporter.stage("attackers")
     drawn = draw_releases(persons, groups.labels, settings, rng, max(n_releases, 1), report)

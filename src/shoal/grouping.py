@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -35,6 +35,7 @@ class Grouping:
     models: list[dict[str, Any]] = field(default_factory=list)
     cost: dict[str, Any] = field(default_factory=dict)
     vault: dict[str, int] | None = None
+    seal: Callable[[], object] = lambda: None  # keeps the clusters in the vault; called when nothing can fail any more
 
 
 def group_people(
@@ -49,25 +50,25 @@ def group_people(
     The same table has the same clusters in every release: they need not be secret, but two releases whose clusters
     differ could be intersected.
     """
-    cost: dict[str, Any] = {}
-    told = None
     if vault is None:
         labels, cost = _make_clusters(points, settings, requirements, reporter)
-    else:
-        path, kept, frame, people = vault
-        labels, keys = kept.recall(frame, people, settings.k)
-        new = labels < 0
-        if new.all():
-            labels, cost = _make_clusters(points, settings, requirements, reporter)
-        elif new.any():
-            labels[new] = int(kept.labels.max()) + 1 + find_clusters(points[new], settings, reporter)
+        return _check(labels, cost, settings, requirements)
+    path, kept, frame, people = vault
+    labels, keys = kept.recall(frame, people, settings.k)
+    new, cost = labels < 0, {}
+    if new.any():
+        asked = [requirement.among(new) for requirement in requirements]
+        fresh, cost = _make_clusters(points[new], settings, asked, reporter)
+        labels[new] = fresh + (int(kept.labels.max()) + 1 if len(kept.labels) else 0)
+    told = {"release": kept.releases + 1, "known": int((~new).sum()), "new": int(new.sum())}
+    groups = _check(labels, cost, settings, requirements)
+    return replace(groups, vault=told, seal=lambda: kept.seal(path, keys, labels))
+
+
+def _check(labels: Index, cost: dict[str, Any], settings: Settings, requirements: Sequence[Requirement]) -> Grouping:
     dense = np.unique(labels, return_inverse=True)[1].astype(np.int64)
     sizes = check_sizes(dense, settings.k)
-    models = [_describe(requirement, dense) for requirement in requirements]
-    if vault is not None:  # written before any release is: a release whose clusters were lost could not be repeated
-        sealed = kept.seal(path, keys, labels)
-        told = {"release": sealed.releases, "known": int((~new).sum()), "new": int(new.sum())}
-    return Grouping(dense, sizes, models, cost, told)
+    return Grouping(dense, sizes, [_describe(requirement, dense) for requirement in requirements], cost)
 
 
 def _make_clusters(
@@ -94,7 +95,8 @@ def _describe(requirement: Requirement, labels: Index) -> dict[str, Any]:
     if requirement.violation(np.array([reached]))[0] > 0:
         raise CheckError(
             f"{NAMES[requirement.model]} of {requirement.level:g} does not hold for column {requirement.column!r}: the "
-            f"clusters reach {reached:.4g}. Nothing is released."
+            f"clusters reach {reached:.4g}. Nothing is released. Where a vault fixes the clusters, ask for models in "
+            "the first release."
         )
     return {
         "model": NAMES[requirement.model],

@@ -16,7 +16,8 @@ from shoal.people import People
 from shoal.schema import Schema
 
 Floats = NDArray[np.float64]
-STEPS = ("noise", "top", "bottom", "round")  # in this order
+STEPS = ("top", "bottom", "noise", "round")  # in this order
+_DOMINANT = 0.1  # share of the total: noise that keeps the mean leaves a value that carries more nearly as it is
 _LARGEST_NOISE = 1 / 3  # so that no sign changes: the noise ends at three standard deviations
 
 
@@ -72,8 +73,11 @@ def protect_columns(
         values = encoded.numbers[known]
         for step, amount in amounts.items():
             if step == "noise":
+                _refuse_dominant(values, people.of_row[known], name)
                 values = add_noise(values, amount, rng)
             elif step == "round":
+                if frame[name].dtype.is_integer() and not amount.is_integer():
+                    raise InputError(f"round in protect[{name!r}] must be a whole number, as the column's are.")
                 values = np.round(values / amount) * amount
             else:
                 values = code_extremes(values, amount, top=step == "top", person=people.of_row[known], k=k, name=name)
@@ -82,7 +86,22 @@ def protect_columns(
         if frame[name].dtype.is_integer():
             numbers[known] = _round_to_total(values, rng)
         fresh.append(restore(frame[name], np.arange(len(frame)), numbers))
+        written = encode(fresh[-1], columns[name]).numbers
+        if written is None or not np.allclose(written[known], numbers[known], rtol=1e-6, atol=0.0):
+            raise InputError(
+                f"protect makes numbers that the dtype of {name!r} cannot hold; convert it to a wider one."
+            )
     return frame.with_columns(*fresh) if fresh else frame
+
+
+def _refuse_dominant(values: Floats, person: NDArray[np.int64], name: str) -> None:
+    """Refuse noise where it would spare the person who needs it most."""
+    shares = np.bincount(person, weights=np.abs(values) / max(float(np.abs(values).max()), 1e-300))
+    if shares.max() > _DOMINANT * shares.sum() > 0:
+        raise InputError(
+            f"noise in protect[{name!r}] keeps the mean, and would leave a person who carries over a tenth of the "
+            "column's total nearly as it is; take 'top' or 'bottom' as well, which come first."
+        )
 
 
 def add_noise(values: Floats, amount: float, rng: np.random.Generator) -> Floats:

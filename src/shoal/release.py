@@ -42,7 +42,10 @@ _VAULT_RELEASE = (
     "The clusters are kept in a vault. Releases made with it share them, so that linking and comparing these releases "
     "tells nobody apart inside a cluster; releases of the same people made without it are not covered."
 )
-_ROWS = "How many rows a person has is not hidden, and may recognise whoever has unusually many."
+_ROWS = (
+    "How many rows a person has is not hidden: all of them receive the same quasi-identifiers, so that whoever has "
+    "more rows than anybody else, and is known to, is found by that."
+)
 _REPLAY = (
     "The clusters depend on the sensitive values (response_weight > 0): an attacker who replays the clustering under "
     "every assignment of sensitive values may learn more than 1/k. response_weight = 0 closes this."
@@ -132,6 +135,10 @@ class Release:
     __repr__ = __str__
 
 
+def _and_not(schema: Schema) -> str:
+    return "" if schema.name("unit") is None else ", and not from how many rows somebody has"
+
+
 def _assume(schema: Schema) -> list[str]:
     """Return what the guarantee takes for granted."""
     unit = schema.name("unit")
@@ -147,12 +154,11 @@ def _assume(schema: Schema) -> list[str]:
 def _say_risk(risk: Mapping[str, Any]) -> str:
     if not risk:
         return "not measured (n_releases=0); the bound holds"
-    about = "" if risk["nearest"]["exact"] else "about "
-    return (
-        f"{about}{risk['optimal']['mean']:.2%} of the records are picked out by one who knows the clusters, "
-        f"{about}{risk['nearest']['mean']:.2%} by the nearest match; the highest chance of anybody is "
-        f"{about}{max(found['max'] for found in risk.values()):.3g}"
-    )
+    words = {"optimal": "by one who knows the clusters", "nearest": "by the nearest match"}
+    about = {name: "" if found["exact"] else "about " for name, found in risk.items()}
+    said = [f"{about[name]}{found['mean']:.2%} of the records {words[name]}" for name, found in risk.items()]
+    worst = max(risk, key=lambda name: float(risk[name]["max"]))
+    return f"pick out {', '.join(said)}; the record most at risk: {about[worst]}{risk[worst]['max']:.3g}"
 
 
 def _say_models(models: Sequence[Mapping[str, Any]], cost: Mapping[str, Any]) -> str:

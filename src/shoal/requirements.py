@@ -7,6 +7,7 @@ from numbers import Real
 from typing import Any
 
 import narwhals.stable.v2 as nw
+import numpy as np
 
 from shoal.clustering.diversity import Model, Requirement
 from shoal.encoding import encode
@@ -31,7 +32,8 @@ def read_requirements(
             raise InputError(f"Column {name!r} has a dtype for which no model can be measured; convert it.")
         encoded = encode(frame[name], columns[name])
         ordered = encoded.kind != "nominal"
-        requirement = Requirement(name, model, level, encoded.codes, encoded.missing, ordered, people.of_row)
+        rows = np.arange(len(frame))
+        requirement = Requirement(name, model, level, encoded.codes, encoded.missing, ordered, rows, people.of_row)
         requirement.check_reachable()
         found.append(requirement)
     return found
@@ -57,7 +59,9 @@ def _read_level(argument: str, name: str, what: Any) -> tuple[Model, float]:
         return "closeness", float(what)
     kind, level = what if isinstance(what, tuple | list) and len(what) == 2 else ("distinct", what)
     if kind not in ("distinct", "entropy"):
-        raise InputError(f"l_diversity of {name!r} is of the kind 'distinct' or 'entropy', not {kind!r}.")
+        raise InputError(
+            f"l_diversity of {name!r} is of the kind 'distinct' or 'entropy', not {kind!r}; for one column: column=3."
+        )
     if not isinstance(level, Real) or isinstance(level, bool) or not 1 < float(level) < float("inf"):
         raise InputError(
             f"l_diversity of {name!r} must be a number above 1, or a pair such as ('entropy', 2.5), but it is {what!r}."

@@ -1,7 +1,8 @@
 """The vault: a private file that keeps who hides with whom, so that a later release of the same people reuses it.
 
 Two releases with different clusters can be intersected: {1, 2}, {3, 4} in one and {1, 3}, {2, 4} in the other single
-everybody out. With the same clusters they cannot, whatever columns are corrected or added.
+everybody out. With the same clusters they cannot, whatever columns are corrected or added. People may be added, and
+hide among themselves; nobody may leave, as the records that vanish would be theirs.
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ import os
 import secrets
 import stat
 import zipfile
+import zlib
 from dataclasses import dataclass, replace
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +47,7 @@ class Vault:
     keys: NDArray[np.uint64]
     labels: Index
     releases: int
+    digest: bytes | None = None  # of the file as it was read, None if there was none
 
     @classmethod
     def new(cls, frame: nw.DataFrame[Any], schema: Schema) -> Vault:
@@ -67,14 +71,18 @@ class Vault:
                 "those of the first release. Name an identifier in the first release, so that corrected records can "
                 "be recognised."
             )
-        before = np.bincount(self.labels)
-        here = np.bincount(labels[labels >= 0], minlength=len(before))
-        gone = before - here
-        if ((gone > 0) & (gone < k)).any() or ((here > 0) & (here < k)).any():
+        if (labels < 0).all():
             raise InputError(
-                f"{int(gone.sum())} people of the vault are not in this table, and some clusters would lose or keep "
-                f"fewer than k={k}: whoever compares the releases could single them out. Release them again too, or "
-                "withdraw the earlier release and start a new vault."
+                f"The vault recognises nobody in this table by column {self.by!r}. If they are the same people, write "
+                "the column as it was in the first release; if they are others, start a vault of their own."
+            )
+        if np.bincount(self.labels)[np.unique(self.labels)].min() < k:
+            raise InputError(f"The vault's clusters are smaller than k={k}, and must not change; take the k they have.")
+        gone = len(self.keys) - int((labels >= 0).sum())
+        if gone:
+            raise InputError(
+                f"{gone} people of the vault are not in this table: whoever compares the releases would learn which "
+                "records were theirs. Release them again too, or withdraw the earlier releases and start a new vault."
             )
         new = int((labels < 0).sum())
         if 0 < new < k:
@@ -88,14 +96,9 @@ class Vault:
         """Write the vault with the clusters of a further release, mode 0600: complete or not at all."""
         from shoal.io.writing import write_files
 
-        present = set(map(bytes, keys))
-        absent = np.array([key not in present for key in map(bytes, self.keys)], dtype=bool)
-        sealed = replace(
-            self,
-            keys=np.concatenate([self.keys[absent], keys]),
-            labels=np.concatenate([self.labels[absent], labels]),
-            releases=self.releases + 1,
-        )
+        if _digest(path) != self.digest:
+            raise FileError(f"The vault {path!r} was changed by another release in the meantime; try again.")
+        sealed = replace(self, keys=keys, labels=labels, releases=self.releases + 1)
         head = {"format": _FORMAT, "by": self.by, "columns": list(self.columns), "releases": sealed.releases}
         buffer = io.BytesIO()
         np.savez_compressed(
@@ -120,7 +123,8 @@ class Vault:
         if self.by is None:
             rows = [(place, *row) for place, row in enumerate(rows)]
         digests = [
-            hashlib.blake2b("\x1f".join(map(str, row)).encode(), key=self.salt, digest_size=16).digest() for row in rows
+            hashlib.blake2b("\x1f".join(map(_text_of, row)).encode(), key=self.salt, digest_size=16).digest()
+            for row in rows
         ]
         keys = np.frombuffer(b"".join(digests), dtype=np.uint64).reshape(-1, 2)
         if len(np.unique(keys, axis=0)) < len(keys):
@@ -128,8 +132,24 @@ class Vault:
         return keys
 
 
+def _text_of(value: Any) -> str:
+    """Return a value as text, a whole number without its decimals: files and tables disagree about dtypes."""
+    whole = isinstance(value, Real) and not isinstance(value, int) and float(value).is_integer()
+    return f"{value:.0f}" if whole else str(value).strip()
+
+
+def _digest(path: str) -> bytes | None:
+    try:
+        with open(path, "rb") as file:
+            return hashlib.file_digest(file, "sha256").digest()
+    except FileNotFoundError:
+        return None
+
+
 def open_vault(path: str | os.PathLike[str], frame: nw.DataFrame[Any], schema: Schema) -> Vault:
     """Return the vault at a path, or a new one where there is no file yet."""
+    if not isinstance(path, str | os.PathLike):
+        raise InputError(f"vault must be a path, but it is a {type(path).__name__}.")
     target = os.fspath(path)
     try:
         mode = os.stat(target).st_mode
@@ -153,9 +173,10 @@ def open_vault(path: str | os.PathLike[str], frame: nw.DataFrame[Any], schema: S
                 stored["keys"].astype(np.uint64),
                 stored["labels"].astype(np.int64),
                 int(head["releases"]),
+                _digest(target),
             )
             sound = head["format"] == _FORMAT and vault.keys.shape == (len(vault.labels), 2) and len(vault.labels) > 0
-    except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile):
+    except (OSError, ValueError, KeyError, TypeError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error):
         sound = False
     if not sound:
         raise FileError(f"{target!r} is not a vault of shoal, or is damaged.")

@@ -320,6 +320,8 @@ def test_models_in_a_configuration_file(folder):
         (["--l-diversity", "3", "--l-diversity", "cost=2"], "--l-diversity is given for all columns and by column"),
         (["--t-closeness", "cots=0.1"], "--t-closeness names 'cots'"),
         (["--protect", "round:10"], "--protect 'round:10' must be column=step:amount"),
+        (["--protect", "cost=round:10", "--protect", "cost=noise:0.1"], "--protect names 'cost' or a step twice"),
+        (["--l-diversity", "cost=2", "--l-diversity", "cost=3"], "--l-diversity is given twice for 'cost'"),
         (["--protect", "cost=blur:10"], "--protect cost names 'blur'"),
         (["--vault", "people.csv"], "can be read by others"),
         (["--vault", "release.csv"], "also an input or another output"),

@@ -27,7 +27,9 @@ QI = ["sex", "age", "education", "income"]
 def requirement(codes, model, level, *, ordered=True, person=None, column="y"):
     codes = np.asarray(codes, dtype=np.int64)
     person = np.arange(len(codes)) if person is None else np.asarray(person)
-    return Requirement(column, model, level, codes, np.zeros(len(codes), dtype=bool), ordered, person)
+    return Requirement(
+        column, model, level, codes, np.zeros(len(codes), dtype=bool), ordered, np.arange(len(codes)), person
+    )
 
 
 def plain_closeness(codes, groups, ordered):

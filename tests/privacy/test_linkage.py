@@ -183,6 +183,10 @@ def test_guessing_a_diagnosis(rng):
         guess_linkage(X, mixed, y[:10])
     with pytest.raises(InputError, match="sensitive must have 200 rows"):
         compare_attackers(X, y[:10])
+    with pytest.raises(InputError, match="tolerance=-0.1 must be"):
+        compare_attackers(X, y, tolerance=-0.1)
+    with pytest.raises(InputError, match="sensitive must be a table, or values of everybody"):
+        guess_linkage(X, mixed, None)
 
 
 def test_constant_and_missing_sensitive_values(rng):

@@ -71,6 +71,8 @@ def _parse_levels(option: str, texts: list[str]) -> Any:
     for text in texts:
         name, _, level = text.rpartition("=")
         kind, colon, number = level.rpartition(":")
+        if name in levels:
+            raise InputError(f"{option} is given twice for {name or 'all columns'!r}.")
         levels[name] = (kind, _parse_number(option, text, number)) if colon else _parse_number(option, text, number)
     if "" in levels and len(levels) > 1:
         raise InputError(f"{option} is given for all columns and by column; say one of the two.")
@@ -85,6 +87,8 @@ def _parse_steps(texts: list[str]) -> dict[str, dict[str, float]]:
         pairs = [step.partition(":") for step in steps.split(",")]
         if not name:
             raise InputError(f"--protect {text!r} must be column=step:amount,step:amount.")
+        if name in found or len({step for step, _, _ in pairs}) < len(pairs):
+            raise InputError(f"--protect names {name!r} or a step twice; write column=step:amount,step:amount once.")
         found[name] = {step.strip(): _parse_number("--protect", text, amount) for step, _, amount in pairs}
     return found
 

@@ -9,7 +9,7 @@ cluster, so what holds for clusters holds for whoever sees the release (docs/the
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Literal
 
@@ -27,6 +27,7 @@ Model = Literal["distinct", "entropy", "closeness"]
 _NEIGHBOURS = 24
 _ROUNDING = 1e-9
 _ROWS_AT_ONCE = 1 << 21
+_HELPED = 0.1  # share of violating clusters below which all merge, so that there are few rounds
 NAMES: dict[Model, str] = {
     "distinct": "distinct l-diversity",
     "entropy": "entropy l-diversity",
@@ -39,7 +40,7 @@ class Requirement:
     """What every cluster must hold of one sensitive column.
 
     codes: of every row, levels in their order, missing last. ordered: whether a distance between levels is their
-    difference in rank, else it is 1. person: whose row it is.
+    difference in rank, else it is 1. rows: those that are clustered, and person: whose they are.
     """
 
     column: str
@@ -48,7 +49,14 @@ class Requirement:
     codes: Index
     missing: NDArray[np.bool_]
     ordered: bool
+    rows: Index
     person: Index
+
+    def among(self, people: NDArray[np.bool_]) -> Requirement:
+        """Return the same requirement of some people only, numbered anew; closeness stays to the whole table."""
+        mine = people[self.person]
+        number = np.cumsum(people) - 1
+        return replace(self, rows=self.rows[mine], person=number[self.person[mine]])
 
     def measure(self, rows: Index, groups: Index) -> Floats:
         """Return the model's value for the groups 0, 1, ... of these rows; a row may be in several."""
@@ -66,7 +74,7 @@ class Requirement:
 
     def worst(self, labels: Index) -> float:
         """Return the value of the worst cluster; labels: of every person."""
-        values = self.measure(np.arange(len(self.codes)), labels[self.person])
+        values = self.measure(self.rows, labels[self.person])
         return float(values.max() if self.model == "closeness" else values.min())
 
     def check_reachable(self) -> None:
@@ -170,7 +178,7 @@ def _count_strata(requirement: Requirement, n: int) -> int:
 
 
 def _spread(points: Floats, requirement: Requirement, size: int, strata: int) -> Index:
-    sums = np.bincount(requirement.person, weights=requirement.codes)
+    sums = np.bincount(requirement.person, weights=requirement.codes[requirement.rows])
     return stratify(points, sums / np.bincount(requirement.person), size, strata)
 
 
@@ -185,8 +193,7 @@ def _violations(labels: Index, requirements: Sequence[Requirement]) -> Floats:
     """Return for every cluster by how much it misses the requirements together."""
     gap = np.zeros(int(labels.max()) + 1)
     for requirement in requirements:
-        rows = np.arange(len(requirement.codes))
-        gap += requirement.violation(requirement.measure(rows, labels[requirement.person]))
+        gap += requirement.violation(requirement.measure(requirement.rows, labels[requirement.person]))
     return gap
 
 
@@ -202,7 +209,7 @@ def _merge(points: Floats, labels: Index, requirements: Sequence[Requirement]) -
         first, second, cost = _propose(points, labels, bad)
         left = _violations_of_pairs(labels, first, second, requirements)
         helps = left < gap[first] - _ROUNDING
-        if helps.any():  # whoever gains from no neighbour yet waits for a round in which others have merged
+        if len(np.unique(first[helps])) >= _HELPED * len(bad):  # whoever gains from no neighbour yet waits for a round
             first, second, cost, left = first[helps], second[helps], cost[helps], left[helps]
         order = np.lexsort((cost, left, first))
         choice = order[np.append(True, first[order][1:] != first[order][:-1])]
@@ -241,5 +248,5 @@ def _violations_of_pairs(labels: Index, first: Index, second: Index, requirement
             length = sizes[members]
             at = np.repeat(starts[members] - np.cumsum(length) + length, length) + np.arange(length.sum())
             pair = np.repeat(np.tile(np.arange(stop - start), 2), length)
-            gap[start:stop] += requirement.violation(requirement.measure(order[at], pair))
+            gap[start:stop] += requirement.violation(requirement.measure(requirement.rows[order[at]], pair))
     return gap

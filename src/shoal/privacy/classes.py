@@ -18,7 +18,7 @@ from shoal.encoding import EncodedColumn, joint_codes, positions
 Floats = NDArray[np.float64]
 Index = NDArray[np.int64]
 _FLAT = 12  # columns, up to which a tree finds neighbours faster than comparing all pairs
-_BLOCK = 1 << 12
+_BLOCK, _NUMBERS = 1 << 12, 1 << 23  # queries, and coordinates of what they find, at once
 _ROUNDING = 1e-11  # distances that differ by less, in units of the largest coordinate, are equal
 
 
@@ -136,8 +136,9 @@ def find_nearest(points: Floats, queries: Floats, count: int) -> Iterator[tuple[
     """Return block by block the nearest points of every query, nearest first, and their distances."""
     flat = points.shape[1] <= _FLAT
     tree: Any = cKDTree(points) if flat else NearestNeighbors(n_neighbors=count, algorithm="brute").fit(points)
-    for start in range(0, len(queries), _BLOCK):
-        part = queries[start : start + _BLOCK]
+    block = int(np.clip(_NUMBERS // (count * points.shape[1]), 16, _BLOCK))
+    for start in range(0, len(queries), block):
+        part = queries[start : start + block]
         near = np.empty((len(part), count), dtype=np.int64)
 
         def query(a: int, b: int, part: Floats = part, near: Index = near) -> None:

@@ -10,7 +10,6 @@ from typing import Any
 import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import hyp2f1
 
 from shoal.errors import InputError, suggest
 from shoal.privacy.findings import Finding, wilson
@@ -57,7 +56,7 @@ def presence(
     ----------
     original, released, population : tables or arrays with the same columns
         Need not be aligned.
-    quasi_identifiers : list of str, default all columns
+    quasi_identifiers : list of str, default all columns that both tables have
 
     Examples
     --------
@@ -66,6 +65,8 @@ def presence(
 it is in the data.
     """
     frame, names = _read(original, quasi_identifiers)
+    if quasi_identifiers is None:
+        names = [name for name in names if name in read_any(released, "released").columns]
     other, _ = _read(released, names)
     before, after = shared_cells(frame, other, names)
     crowd = np.bincount(before, minlength=int(max(before.max(), after.max())) + 1)
@@ -125,10 +126,10 @@ def summarise_risk(
 
     Parameters
     ----------
-    per_record : array of shape (n,)
-        The chance of every record, such as `reidentification_risk(...).per_record`; of a raw table: 1 / class size.
+    per_record : Risk, or array of shape (n,)
+        The chance of every record, as `reidentification_risk` returns it; of a raw table: 1 / class size.
     sizes : array of shape (n,), default 1
-        How many records of the data share each record's quasi-identifiers (f).
+        How many records of the data share each record's quasi-identifiers (f); 1 is the cautious choice.
     sampling_fraction : float, default 1
         The share of the population that is in the data. The population's F people with the same quasi-identifiers are
         not known: as in mu-Argus, F given f is negative binomial, and f E[1/F] is the chance that one of the f is
@@ -139,14 +140,15 @@ def summarise_risk(
     Examples
     --------
     >>> print(summarise_risk([0.5, 0.5, 0.1, 0.1], sampling_fraction=0.1).journalist)
-    Not knowing who is in the data (10% of the population), the highest chance is 0.1279.
+    Not knowing who is in the data (a share of 0.1 of the population), the highest chance to be expected is 0.1279.
     """
-    risk = np.asarray(per_record, dtype=np.float64)
+    risk = _as_numbers(getattr(per_record, "per_record", per_record), "per_record")
     if risk.ndim != 1 or not len(risk) or not ((risk >= 0) & (risk <= 1)).all():
         raise InputError("per_record must be chances between 0 and 1, one for every record.")
     if not isinstance(sampling_fraction, Real) or not 0 < float(sampling_fraction) <= 1:
         raise InputError(f"sampling_fraction={sampling_fraction!r} must be above 0 and at most 1.")
-    f = np.ones(len(risk)) if sizes is None else np.asarray(sizes, dtype=np.float64)
+    f = np.ones(len(risk)) if sizes is None else _as_numbers(sizes, "sizes")
+    thresholds = _as_numbers(thresholds, "thresholds").tolist()
     if f.shape != risk.shape or not (f >= 1).all():
         raise InputError("sizes must be the size of every record's class, 1 or more.")
     n, p = len(risk), float(sampling_fraction)
@@ -159,7 +161,7 @@ def summarise_risk(
         _highest("prosecutor", risk, thresholds, "Knowing that somebody is in the data, the highest chance to find the"
                  " record is"),
         _highest("journalist", outside, thresholds, "Not knowing who is in the data"
-                 f" ({p:.0%} of the population), the highest chance is"),
+                 f" (a share of {p:g} of the population), the highest chance to be expected is"),
         Finding("marketer", mean, (low, high), f"Of {n:,} records {found:,.1f} are expected to be found"
                 f" ({low * n:,.0f} to {high * n:,.0f}).", _shares(risk, thresholds), risk),
     )  # fmt: skip
@@ -175,17 +177,30 @@ def _shares(risk: Floats, thresholds: Sequence[float]) -> dict[str, float]:
 
 
 def _expected_inverse(f: Floats, p: float) -> Floats:
-    """Return E[1/F] for F negative binomial: the trials until f successes of probability p (Benedetti, Franconi)."""
+    """Return E[1/F] for F negative binomial, the trials until f successes of probability p (Benedetti, Franconi)."""
     if p == 1:
         return 1 / f
     sizes, at = np.unique(f, return_inverse=True)
-    # p^f / f * 2F1(f, f; f + 1; 1 - p), after Euler's transformation, so that no power of p underflows
-    return (p / sizes * hyp2f1(1, 1, sizes + 1, 1 - p))[at]
+    # f E[1/F] is the integral of p / (p + (1 - p) u^(1/f)) over 0 < u < 1; here u = exp(-x)
+    nodes, weights = np.polynomial.legendre.leggauss(16)
+    x = (np.arange(0, 40, 1.0)[:, None] + (nodes + 1) / 2).ravel()
+    mass = np.exp(-x) * np.tile(weights / 2, 40)
+    expected = np.array([mass @ (p / (p + (1 - p) * np.exp(-x / size))) for size in sizes])
+    return (expected / sizes)[at]
+
+
+def _as_numbers(values: Any, what: str) -> Floats:
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):  # which would quote a value
+        raise InputError(f"{what} must be numbers.") from None
 
 
 def _read(table: Any, quasi_identifiers: Sequence[str] | None) -> tuple[nw.DataFrame[Any], list[str]]:
     frame = read_any(table, "table")
     names = list(frame.columns if quasi_identifiers is None else quasi_identifiers)
+    if not names or isinstance(quasi_identifiers, str):
+        raise InputError("quasi_identifiers must be a list of at least one column.")
     for name in names:
         if name not in frame.columns:
             raise InputError(f"quasi_identifiers names {name!r}, which is not a column{suggest(name, frame.columns)}")

@@ -16,6 +16,7 @@ from scipy.special import ndtri
 from scipy.stats import rankdata
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.linear_model import LinearRegression
+from threadpoolctl import threadpool_limits
 
 from shoal.encoding import EncodedColumn, encode_table, positions
 from shoal.errors import InputError
@@ -23,7 +24,7 @@ from shoal.grouping import find_clusters
 from shoal.hiding import hide
 from shoal.privacy.classes import find_nearest
 from shoal.privacy.findings import Finding, wilson
-from shoal.privacy.linkage import Agreement, as_table, length_of, match_nearest
+from shoal.privacy.linkage import Agreement, as_table, check_tolerance, length_of, match_nearest
 from shoal.privacy.risk import hidden_columns
 from shoal.progress import Progress, Reporter
 from shoal.randomness import make_generator
@@ -108,7 +109,8 @@ def _guess(known: Floats, released: Floats, values: list[EncodedColumn], rng: np
     parts = list(find_nearest((released + jitter)[hidden], known, count))
     near = hidden[np.concatenate([part[1] for part in parts])]
     squared = np.concatenate([part[2] for part in parts]) ** 2
-    fit = sum((_log_fit(column, released, known, near, seed) for column in values), start=np.zeros(near.shape))
+    with threadpool_limits(1):  # the learner's threads wait for one another for minutes where cores are shared
+        fit = sum((_log_fit(column, released, known, near, seed) for column in values), start=np.zeros(near.shape))
     best, reach = np.zeros(n), 0.0
     for trial in _REACHES:
         belief = _balance(-squared / (2 * trial**2) + fit, near)
@@ -231,6 +233,7 @@ def compare_attackers(
     """
     settings = Settings(k, method, recovery, clustering, 0.0, loading, "observed")
     settings.check()
+    check_tolerance(tolerance)
     rng = make_generator(random_state)
     columns = encode_table(X, kinds)
     n = len(columns[0].codes)

@@ -157,6 +157,12 @@ def _blur(part: EncodedColumn, column: EncodedColumn, n: int, noise: float, rng:
     return EncodedColumn(column.name, column.kind, part.codes, column.n_levels, part.missing, numbers)
 
 
+def check_tolerance(tolerance: Any) -> None:
+    """Refuse a tolerance that is no share of a value."""
+    if not isinstance(tolerance, Real) or not 0 <= float(tolerance) < np.inf:
+        raise InputError(f"tolerance={tolerance!r} must be a share of the value, 0 or more.")
+
+
 class Agreement:
     """Which released records agree with the sensitive values that an attacker knows."""
 
@@ -166,8 +172,7 @@ class Agreement:
     @classmethod
     def read(cls, sensitive: Any, released: Any, n: int, tolerance: float) -> Agreement:
         """Check what was given; a single column may come without its second dimension."""
-        if not isinstance(tolerance, Real) or not 0 <= float(tolerance) < np.inf:
-            raise InputError(f"tolerance={tolerance!r} must be a share of the value, 0 or more.")
+        check_tolerance(tolerance)
         both = [as_table(values) for values in (sensitive, released)]
         if any(len(read_any(table, "sensitive")) != n for table in both):
             raise InputError(f"sensitive must have {n} rows, as X has.")
@@ -193,6 +198,8 @@ def as_table(values: Any) -> Any:
     if hasattr(values, "to_frame"):  # a pandas or polars series
         return values.to_frame(name="sensitive") if hasattr(values, "index") else values.to_frame()
     array = np.asarray(values)
+    if array.ndim == 0:
+        raise InputError("sensitive must be a table, or values of everybody.")
     if array.dtype.kind in "OUS":
         import polars as pl
 

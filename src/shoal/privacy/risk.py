@@ -90,19 +90,20 @@ class Risk:
     def reading(self) -> str:
         """The result in one sentence."""
         who = {"nearest": "who takes the nearest match", "optimal": "who also knows the clusters"}[self.attacker]
-        give = "" if self.exact else f" (give or take {2 * self.mean_standard_error:.1g})"
+        about = "" if self.exact else "about "
         return (
-            f"An attacker {who} is expected to pick out {self.mean:.2%} of the records{give}; nobody is picked out "
-            f"with a chance above {min(self.max, self.bound):.4f}, and nobody can be above {self.bound:.4f}."
+            f"An attacker {who} is expected to pick out {about}{self.mean:.2%} of the records, and the record most at "
+            f"risk with a chance of {about}{self.max:.4f}; nobody can be above {self.bound:.4f}."
         )
 
     def describe(self) -> dict[str, Any]:
         """Return the figures of a certificate, to four digits."""
-        figures = {"mean": self.mean, "max": min(self.max, self.bound)}
+        figures = {"mean": self.mean, "max": self.max}
         figures |= {f"above_{threshold:g}": self.share_above(threshold) for threshold in THRESHOLDS}
         if not self.exact:
             figures["standard_error_of_mean"] = self.mean_standard_error
         said: dict[str, Any] = {"exact": self.exact} | {name: float(f"{v:.4g}") for name, v in figures.items()}
+        said["max"] = min(said["max"], self.bound)
         return said | ({"records_sampled": len(self.per_record)} if self.sampled else {})
 
     def __str__(self) -> str:
@@ -130,10 +131,12 @@ def reidentification_risk(
     to them, one of them at random on a tie. The optimal attacker also knows the clusters, and takes a record with the
     value that points most to the cluster of the person sought.
 
-    Exact: centroid and permute (closed form), resample (an integral, error below 1e-10). Estimated, with standard
-    errors: gaussian. For recovery="cdf" the released distribution of every cluster is estimated from `n_releases`
-    releases, then integrated; for "transport", "rank" and smoothed values the risk is averaged over the releases and,
-    inside each, over everything that exchangeability allows.
+    Exact: centroid and permute (closed form), resample (an integral, error below 1e-10; for the optimal attacker what a
+    value tells by itself, or the nearest match if that is more). Estimated, with standard errors: gaussian. For
+    recovery="cdf" the released distribution of every cluster is estimated from `n_releases` releases, then integrated;
+    for "transport", "rank" and smoothed values the risk is averaged over the releases and, inside each, over everything
+    that exchangeability allows. With more than twelve standardised coordinates (a nominal column has one per level),
+    time grows with the square of the number of distinct combinations, for methods that take a search.
 
     Parameters
     ----------
@@ -187,7 +190,12 @@ def reidentification_risk(
     rng = make_generator(random_state)
     with Reporter(progress) as reporter:
         drawn = draw_releases(columns, clusters, settings, rng, n_releases, reporter.stage("releases"))
-        return measure_risk(columns, clusters, settings, drawn, attackers=[attacker])[attacker]
+        found = measure_risk(columns, clusters, settings, drawn, attackers=[attacker])
+    if attacker not in found:
+        raise InputError(
+            "attacker='optimal' is not measured for smoothed values; nobody is above `bound` of 'nearest'."
+        )
+    return found[attacker]
 
 
 def check_releases(n_releases: int | None, n: int) -> int:
@@ -234,22 +242,15 @@ def measure_risk(
     if sample is not None and settings.way not in ("permute", "rank", "transport"):
         classes = classes.sampled(_SEARCHES if classes.is_flat else _SEARCHES // 4, sample)
     smoothed = settings.release_values == "smoothed" and any(column.is_continuous for column in columns)
-    found: dict[str, Estimate] = {}
     if settings.way == "centroid":
         found = _risk_of_centroids(classes, next(drawn))
-    elif settings.way in ("permute", "resample") and not smoothed:
-        best = _best_share(classes.shared.groups, classes.shared.items, classes.shared.counts, classes)
-        found["optimal"] = Estimate.exactly(best[classes.shared.items] / classes.cluster_sizes[classes.shared.items])
-        if settings.way == "permute":
-            value = classes.shared.counts / classes.sizes[classes.shared.groups]
-            found["nearest"] = Estimate.exactly(value / classes.cluster_sizes[classes.shared.items])
-        elif "nearest" in attackers:
-            found["nearest"] = Estimate.exactly(_integrate(classes, classes.shared, 1))
     elif smoothed:
-        found = _average_smoothed(classes, drawn)
+        found = {"nearest": _average_smoothed(classes, drawn)}  # how much fresh numbers tell of clusters is not known
+    elif settings.way in ("permute", "resample"):
+        found = _risk_inside_clusters(classes, resampled=settings.way == "resample")
     else:
-        found = _average(classes, drawn, independent=settings.way == "cdf", attackers=attackers)
-    return {name: found[name].as_risk(name, classes) for name in attackers}
+        found = _average(classes, drawn, independent=settings.way == "cdf")
+    return {name: found[name].as_risk(name, classes) for name in attackers if name in found}
 
 
 @dataclass(frozen=True)
@@ -305,6 +306,17 @@ def _read_labels(labels: ArrayLike, n: int) -> Index:
     if given.shape != (n,) or given.dtype.kind not in "iu":
         raise InputError(f"labels must be {n} whole numbers, one for every row of X, but its shape is {given.shape}.")
     return np.unique(given, return_inverse=True)[1].astype(np.int64)
+
+
+def _risk_inside_clusters(classes: Classes, *, resampled: bool) -> dict[str, Estimate]:
+    """Return the risks where a record receives the row of a member of its cluster."""
+    shared, sizes = classes.shared, classes.cluster_sizes
+    best = _best_share(shared.groups, shared.items, shared.counts, classes)[shared.items] / sizes[shared.items]
+    if not resampled:
+        nearest = shared.counts / classes.sizes[shared.groups] / sizes[shared.items]
+        return {"nearest": Estimate.exactly(nearest), "optimal": Estimate.exactly(best)}
+    nearest = _integrate(classes, shared, 1)
+    return {"nearest": Estimate.exactly(nearest), "optimal": Estimate(np.maximum(best, nearest), np.zeros(len(best)))}
 
 
 def _best_share(values: Index, clusters: Index, counts: NDArray[Any], classes: Classes) -> Floats:
@@ -395,17 +407,16 @@ def _integrate(classes: Classes, released: Sparse, draws: int) -> Floats:
 # ---------------------------------------------------------------- averages over releases
 
 
-def _average(
-    classes: Classes, drawn: Iterator[Hidden], *, independent: bool, attackers: Sequence[str]
-) -> dict[str, Estimate]:
-    """Return risks from what every cluster received in repeated releases."""
+def _average(classes: Classes, drawn: Iterator[Hidden], *, independent: bool) -> dict[str, Estimate]:
+    """Return risks from what every cluster received in repeated releases.
+
+    The optimal attacker takes the nearest match if, from so few releases, he learns nothing better.
+    """
     received = [classes.count_received(hidden.source) for hidden in drawn]
-    found = {}
-    if "optimal" in attackers:
-        found["optimal"] = _best_attack(classes, received)
-    if "nearest" in attackers:
-        found["nearest"] = _integrate_draws(classes, received) if independent else _match_in_releases(classes, received)
-    return found
+    nearest = _integrate_draws(classes, received) if independent else _match_in_releases(classes, received)
+    learnt = _best_attack(classes, received)
+    counts = np.where(np.isin(classes.shared.groups, classes.asked), classes.shared.counts, 0)
+    return {"nearest": nearest, "optimal": max(learnt, nearest, key=lambda found: float(found.pairs @ counts))}
 
 
 def _match_in_releases(classes: Classes, received: list[Sparse]) -> Estimate:
@@ -481,8 +492,8 @@ def _nearby_clusters(classes: Classes) -> Any:
     return csr_array((belief.ravel(), (rows, near.ravel())), shape=(n_clusters, n_clusters))
 
 
-def _average_smoothed(classes: Classes, drawn: Iterator[Hidden]) -> dict[str, Estimate]:
-    """Return the nearest-match risk where fresh numbers are released; the optimal attacker is bounded by 1/n_l."""
+def _average_smoothed(classes: Classes, drawn: Iterator[Hidden]) -> Estimate:
+    """Return the nearest-match risk where fresh numbers are released."""
     n, shared, n_clusters = len(classes.labels), classes.shared, len(classes.cluster_sizes)
     everyone = np.arange(n)
     replicates = []
@@ -501,6 +512,4 @@ def _average_smoothed(classes: Classes, drawn: Iterator[Hidden]) -> dict[str, Es
         table = _tabulate(keys, holders.counts[entry], len(classes.first), n_clusters)
         hits = table.find(shared.groups, shared.items, n_clusters)
         replicates.append(hits / np.maximum(crowd, 1)[shared.groups] / classes.cluster_sizes[shared.items])
-    nearest = Estimate.of_replicates(classes, replicates, 1 / (len(replicates) - 1))
-    bound = 1 / classes.cluster_sizes[shared.items]  # not measured: how much fresh numbers tell of clusters
-    return {"nearest": nearest, "optimal": Estimate(bound, np.zeros(len(bound)))}
+    return Estimate.of_replicates(classes, replicates, 1 / (len(replicates) - 1))
