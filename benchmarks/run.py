@@ -315,10 +315,10 @@ def bench_risk() -> list[dict[str, object]]:
 
 
 def bench_attackers() -> list[dict[str, object]]:
-    """Share of people found by attackers of whom 1/k = 0.1 binds the first only, on the same people four times.
+    """Share of people found by attackers of whom 1/k = 0.1 binds the first only, on four tables of them.
 
-    3,000 synthetic people with three Gaussian quasi-identifiers, and a sensitive value y = x1 + 2 x2 + 3 x3 plus noise of
-    standard deviation 0.1, nearly determined by them; and with a y that has nothing to do with them. k = 10.
+    3,000 synthetic people with three Gaussian quasi-identifiers and a sensitive value y = x1 + 2 x2 + 3 x3, with noise
+    of standard deviation 0.1, nearly determined by them; and with a y that has nothing to do with them. k = 10.
     """
     rng = np.random.default_rng(0)
     X = rng.standard_normal((3_000, 3))

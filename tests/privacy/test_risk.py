@@ -17,9 +17,10 @@ from shoal.encoding import encode_table
 from shoal.hiding import hide
 from shoal.privacy import reidentification_risk
 from shoal.privacy._shells import PLACES, STARTS, STOPS, WEIGHTS, integrate_shells
+from shoal.privacy.chances import find_best_attack, hidden_columns
 from shoal.privacy.classes import Classes, find_matches, find_nearest
 from shoal.privacy.linkage import match_nearest
-from shoal.privacy.risk import _best_attack, draw_releases, hidden_columns, measure_risk
+from shoal.privacy.risk import _as_risk, draw_releases, measure_risk
 from shoal.progress import Reporter
 from shoal.settings import Settings
 
@@ -385,11 +386,11 @@ def test_choosing_and_trying_on_the_same_releases_would_be_biased(monkeypatch, m
     drawn = [
         classes.count_received(h.source) for h in draw_releases(columns, labels, settings, np.random.default_rng(0), 4)
     ]
-    monkeypatch.setattr("shoal.privacy.risk._PRIOR", 0.0)
-    monkeypatch.setattr("shoal.privacy.risk._DOUBT", 0.0)
-    twice = _best_attack(classes, drawn + drawn)  # he learns from the release he is tried on, and believes it
-    once = _best_attack(classes, drawn)
-    assert twice.as_risk("optimal", classes).mean > 1.2 * once.as_risk("optimal", classes).mean
+    monkeypatch.setattr("shoal.privacy.chances._PRIOR", 0.0)
+    monkeypatch.setattr("shoal.privacy.chances._DOUBT", 0.0)
+    twice = find_best_attack(classes, drawn + drawn)  # he learns from the release he is tried on, and believes it
+    once = find_best_attack(classes, drawn)
+    assert _as_risk(twice, "optimal", classes).mean > 1.2 * _as_risk(once, "optimal", classes).mean
 
 
 # ---------------------------------------------------------------- bounds, and the edge

@@ -22,10 +22,10 @@ from shoal.encoding import EncodedColumn, encode_table, positions
 from shoal.errors import InputError
 from shoal.grouping import find_clusters
 from shoal.hiding import hide
+from shoal.privacy.chances import hidden_columns
 from shoal.privacy.classes import find_nearest
 from shoal.privacy.findings import Finding, wilson
 from shoal.privacy.linkage import Agreement, as_table, check_tolerance, length_of, match_nearest
-from shoal.privacy.risk import hidden_columns
 from shoal.progress import Progress, Reporter
 from shoal.randomness import make_generator
 from shoal.settings import Settings
