@@ -24,7 +24,7 @@ from shoal.errors import CheckError, InputError
 Floats = NDArray[np.float64]
 Index = NDArray[np.int64]
 Model = Literal["distinct", "entropy", "closeness"]
-_NEIGHBOURS = 24
+_NEIGHBOURS = 16
 _ROUNDING = 1e-9
 _ROWS_AT_ONCE = 1 << 21
 _HELPED = 0.1  # share of violating clusters below which all merge, so that there are few rounds
@@ -58,13 +58,21 @@ class Requirement:
         number = np.cumsum(people) - 1
         return replace(self, rows=self.rows[mine], person=number[self.person[mine]])
 
-    def measure(self, rows: Index, groups: Index) -> Floats:
-        """Return the model's value for the groups 0, 1, ... of these rows; a row may be in several."""
+    def measure(self, rows: Index, groups: Index, counts: Index | None = None) -> Floats:
+        """Return the model's value for the groups 0, 1, ... of these rows, each counted once or `counts` times."""
         if self.model == "closeness":
-            return measure_closeness(self.codes, rows, groups, ordered=self.ordered)
+            return measure_closeness(self.codes, rows, groups, ordered=self.ordered, counts=counts)
         known = ~self.missing[rows]  # a missing value is no diversity
-        found = measure_diversity(self.codes[rows[known]], groups[known], int(groups.max()) + 1)
+        counts = None if counts is None else counts[known]
+        found = measure_diversity(self.codes[rows[known]], groups[known], int(groups.max()) + 1, counts)
         return found[0] if self.model == "distinct" else found[1]
+
+    def tally(self, labels: Index) -> tuple[Index, Index, Index]:
+        """Return for every level in every cluster, clusters in order: a row that has it, the cluster, how many do."""
+        cluster = labels[self.person]
+        keys = cluster * (int(self.codes.max()) + 1) + self.codes[self.rows]
+        _, first, counts = np.unique(keys, return_index=True, return_counts=True)
+        return self.rows[first], cluster[first], counts
 
     def violation(self, values: Floats) -> Floats:
         """Return by how much values miss the level, 0 where they meet it."""
@@ -88,7 +96,7 @@ class Requirement:
             )
 
 
-def measure_diversity(codes: Index, groups: Index, n_groups: int) -> tuple[Floats, Floats]:
+def measure_diversity(codes: Index, groups: Index, n_groups: int, counts: Index | None = None) -> tuple[Floats, Floats]:
     """Return for every group the number of different codes, and exp of their entropy (0 for an empty group).
 
     Examples
@@ -98,15 +106,26 @@ def measure_diversity(codes: Index, groups: Index, n_groups: int) -> tuple[Float
     ([2.0, 1.0], [1.8899, 1.0])
     """
     n_codes = int(codes.max()) + 1 if len(codes) else 1
-    keys, counts = np.unique(groups * n_codes + codes, return_counts=True)
+    keys, total = _count(groups * n_codes + codes, counts)
     group = keys // n_codes
-    sizes = np.bincount(groups, minlength=n_groups)
-    share = counts / sizes[group]
+    sizes = np.bincount(group, weights=total, minlength=n_groups)
+    share = total / sizes[group]
     entropy = np.bincount(group, weights=-share * np.log(share), minlength=n_groups)
     return np.bincount(group, minlength=n_groups).astype(np.float64), np.where(sizes > 0, np.exp(entropy), 0.0)
 
 
-def measure_closeness(codes: Index, rows: Index, groups: Index, *, ordered: bool) -> Floats:
+def _count(keys: Index, counts: Index | None) -> tuple[Index, Floats]:
+    """Return the different keys, and how often each occurs."""
+    if counts is None:
+        different, total = np.unique(keys, return_counts=True)
+        return different, total.astype(np.float64)
+    different, at = np.unique(keys, return_inverse=True)
+    return different, np.bincount(at, weights=counts).astype(np.float64, copy=False)
+
+
+def measure_closeness(
+    codes: Index, rows: Index, groups: Index, *, ordered: bool, counts: Index | None = None
+) -> Floats:
     """Return for the groups 0, 1, ... of these rows the earth mover's distance to the codes of all rows.
 
     Between levels the distance is 1, or with ordered=True their difference in rank over the largest one.
@@ -121,9 +140,9 @@ def measure_closeness(codes: Index, rows: Index, groups: Index, *, ordered: bool
     """
     n_codes, n_groups = int(codes.max()) + 1, int(groups.max()) + 1
     overall = np.bincount(codes) / len(codes)
-    keys, counts = np.unique(groups * n_codes + codes[rows], return_counts=True)
+    keys, total = _count(groups * n_codes + codes[rows], counts)
     group, code = keys // n_codes, keys % n_codes
-    share = counts / np.bincount(groups, minlength=n_groups)[group]
+    share = total / np.bincount(group, weights=total, minlength=n_groups)[group]
     if not ordered:
         nearer = np.maximum(share - overall[code], 0.0)
         return np.bincount(group, weights=nearer, minlength=n_groups).astype(np.float64, copy=False)
@@ -238,8 +257,8 @@ def _violations_of_pairs(labels: Index, first: Index, second: Index, requirement
     """Return by how much the union of each pair of clusters would miss the requirements."""
     gap = np.zeros(len(first))
     for requirement in requirements:
-        cluster = labels[requirement.person]
-        order, sizes = np.argsort(cluster, kind="stable"), np.bincount(cluster)
+        rows, cluster, counts = requirement.tally(labels)  # of few levels few, however large clusters are
+        sizes = np.bincount(cluster)
         starts = np.cumsum(sizes) - sizes
         rows_before = np.concatenate([[0], np.cumsum(sizes[first] + sizes[second])])
         borders = np.searchsorted(rows_before, np.arange(0, rows_before[-1], _ROWS_AT_ONCE), side="right") - 1
@@ -248,5 +267,5 @@ def _violations_of_pairs(labels: Index, first: Index, second: Index, requirement
             length = sizes[members]
             at = np.repeat(starts[members] - np.cumsum(length) + length, length) + np.arange(length.sum())
             pair = np.repeat(np.tile(np.arange(stop - start), 2), length)
-            gap[start:stop] += requirement.violation(requirement.measure(requirement.rows[order[at]], pair))
+            gap[start:stop] += requirement.violation(requirement.measure(rows[at], pair, counts[at]))
     return gap
