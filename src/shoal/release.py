@@ -154,11 +154,11 @@ def _assume(schema: Schema) -> list[str]:
 def _say_risk(risk: Mapping[str, Any]) -> str:
     if not risk:
         return "not measured (n_releases=0); the bound holds"
-    words = {"optimal": "by one who knows the clusters", "nearest": "by the nearest match"}
+    words = {"optimal": "one who knows the clusters picks out", "nearest": "the nearest match"}
     about = {name: "" if found["exact"] else "about " for name, found in risk.items()}
-    said = [f"{about[name]}{found['mean']:.2%} of the records {words[name]}" for name, found in risk.items()]
+    said = [f"{words[name]} {about[name]}{found['mean']:.2%} of the records" for name, found in risk.items()]
     worst = max(risk, key=lambda name: float(risk[name]["max"]))
-    return f"pick out {', '.join(said)}; the record most at risk: {about[worst]}{risk[worst]['max']:.3g}"
+    return f"{', '.join(said)}; the record most at risk has a chance of {about[worst]}{risk[worst]['max']:.3g}"
 
 
 def _say_models(models: Sequence[Mapping[str, Any]], cost: Mapping[str, Any]) -> str:
