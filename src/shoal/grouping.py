@@ -78,7 +78,9 @@ def _make_clusters(
     if not requirements:
         return labels, {}
     before = int(labels.max()) + 1
+    report = reporter.stage("models")
     labels, how, loss = meet_requirements(points, labels, settings.k, requirements)
+    report(1.0)
     after = int(labels.max()) + 1
     return labels, {
         "how": how,

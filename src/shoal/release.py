@@ -157,8 +157,9 @@ def _say_risk(risk: Mapping[str, Any]) -> str:
     words = {"optimal": "one who knows the clusters picks out", "nearest": "the nearest match"}
     about = {name: "" if found["exact"] else "about " for name, found in risk.items()}
     said = [f"{words[name]} {about[name]}{found['mean']:.2%} of the records" for name, found in risk.items()]
-    worst = max(risk, key=lambda name: float(risk[name]["max"]))
-    return f"{', '.join(said)}; the record most at risk has a chance of {about[worst]}{risk[worst]['max']:.3g}"
+    if all(found["exact"] for found in risk.values()):  # of few releases the highest is mostly noise
+        said.append(f"the record most at risk {max(found['max'] for found in risk.values()):.3g}")
+    return ", ".join(said)
 
 
 def _say_models(models: Sequence[Mapping[str, Any]], cost: Mapping[str, Any]) -> str:

@@ -126,6 +126,10 @@ def _show_risk(cohort: pl.DataFrame, release: Release, console: Console) -> None
     rows.columns[1].justify = rows.columns[2].justify = "right"
     rows.add_row("highest chance to pick out a record", "1.00" if alone else "", f"{release.certificate['bound']:.2f}")
     rows.add_row("people picked out with certainty", certain, "0")
+    risk = release.certificate["risk"]
+    classes = cohort.group_by(names).len()["len"].len()
+    rows.add_row("picked out by the nearest match", f"{classes / len(cohort):.2%}", f"{risk['nearest']['mean']:.2%}")
+    rows.add_row("picked out by one who knows the clusters", "", f"{risk['optimal']['mean']:.2%}")
     rows.add_row("people whose presence shows: alone in their combination", certain, certain)
     console.print()
     console.print(rows)
