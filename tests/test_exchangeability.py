@@ -129,6 +129,7 @@ def test_with_weights_through_the_whole_pipeline(method, how):
             k=4,
             method=method,
             recovery=how,
+            n_releases=0,
             random_state=seed,
         ).table
         for weight, y in zip(release["weight"], release["y"], strict=True):
