@@ -196,12 +196,8 @@ def check_releases(n_releases: int | None, n: int) -> int:
     """Return how many releases to draw for the certificate of n people: by default more where they cost little."""
     if n_releases is None:
         return int(np.clip(_PEOPLE_DRAWN // n, 2, 20))
-    if (
-        not isinstance(n_releases, int | np.integer)
-        or isinstance(n_releases, bool)
-        or n_releases < 0
-        or n_releases == 1
-    ):
+    whole = isinstance(n_releases, int | np.integer) and not isinstance(n_releases, bool)
+    if not whole or n_releases < 0 or n_releases == 1:
         raise InputError(f"n_releases={n_releases!r} must be a whole number of at least 2, or 0 to measure nothing.")
     return int(n_releases)
 
@@ -233,9 +229,9 @@ def measure_risk(
     With sample, only so many combinations are measured, drawn at random, where each takes a search among all.
     """
     classes = Classes.find(columns, labels)
-    if sample is not None and settings.way not in ("permute", "rank", "transport"):
-        classes = classes.sampled(_SEARCHES if classes.is_flat else _SEARCHES // 4, sample)
     smoothed = settings.release_values == "smoothed" and any(column.is_continuous for column in columns)
+    if sample is not None and (smoothed or settings.way not in ("permute", "rank", "transport")):
+        classes = classes.sampled(_SEARCHES if classes.is_flat else _SEARCHES // 4, sample)
     if settings.way == "centroid":
         found = risk_of_centroids(classes, next(drawn))
     elif smoothed:
