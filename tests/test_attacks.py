@@ -52,8 +52,12 @@ def release_often(x, method, recovery, k, times):
         yield release.table["x"].to_numpy().astype(float), np.array([person[v] for v in release.table["who"]])
 
 
+QUICK = ("one far from all others", "two clusters sharing values")
+NAMES = [pytest.param(n, marks=[] if n in QUICK else pytest.mark.slow) for n in adversarial_tables()]
+
+
 @pytest.mark.parametrize(("method", "recovery"), WAYS)
-@pytest.mark.parametrize("name", adversarial_tables())
+@pytest.mark.parametrize("name", NAMES)
 def test_no_attacker_who_uses_released_quasi_identifiers_exceeds_one_over_k(name, method, recovery):
     """He knows x of everybody and the clusters, and may learn from as many releases of his own as he likes."""
     x = adversarial_tables()[name].astype(float)
