@@ -15,7 +15,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from shoal import clustering, datasets, dither, privacy, recovery, utility
+    from shoal import clustering, datasets, market, privacy, recovery, shift, utility
     from shoal.anonymizer import Anonymizer, anonymize
     from shoal.errors import CheckError, FileError, InputError, LeakError, ShoalError
     from shoal.release import Release
@@ -33,7 +33,7 @@ _HOME = {
     "LeakError": "shoal.errors",
     "CheckError": "shoal.errors",
 }
-_ROOMS = ("clustering", "datasets", "dither", "privacy", "recovery", "utility")
+_ROOMS = ("clustering", "datasets", "dither", "market", "privacy", "recovery", "shift", "utility")
 
 __all__ = [
     "Anonymizer",
@@ -46,9 +46,10 @@ __all__ = [
     "anonymize",
     "clustering",
     "datasets",
-    "dither",
+    "market",
     "privacy",
     "recovery",
+    "shift",
     "utility",
 ]
 

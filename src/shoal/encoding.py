@@ -210,10 +210,10 @@ def _codes_of_values(series: nw.Series[Any], missing: NDArray[np.bool_]) -> Code
 
 
 def _codes_of_levels(series: nw.Series[Any], missing: NDArray[np.bool_], levels: tuple[Any, ...]) -> Codes:
-    code: dict[Any, int] = {_level_key(level): i for i, level in enumerate(levels)}
+    code: dict[Any, int] = {level_key(level): i for i, level in enumerate(levels)}
     code = {str(level): i for i, level in enumerate(levels)} | code
     values = zip(series.to_list(), missing, strict=True)
-    found = (0 if gone else code.get(_level_key(v), code.get(str(v), -1)) for v, gone in values)
+    found = (0 if gone else code.get(level_key(v), code.get(str(v), -1)) for v, gone in values)
     codes = np.fromiter(found, dtype=np.int64, count=len(missing))
     unknown = int((codes < 0).sum())
     if unknown:
@@ -221,7 +221,7 @@ def _codes_of_levels(series: nw.Series[Any], missing: NDArray[np.bool_], levels:
     return codes
 
 
-def _level_key(value: Any) -> Any:
+def level_key(value: Any) -> Any:
     """Return a number as a number, so that 1 and 1.0 are one level; anything else as text."""
     return float(value) if isinstance(value, Real) and not isinstance(value, bool) else str(value)
 

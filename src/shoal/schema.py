@@ -88,8 +88,8 @@ def frame_of_array(array: NDArray[Any]) -> nw.DataFrame[Any]:
     return nw.from_native(pl.DataFrame({f"x{j}": column for j, column in enumerate(array.T)}), eager_only=True)
 
 
-def read_any(X: Any, what: str) -> nw.DataFrame[Any]:
-    """Return a table, or an array of numbers, shape (n, d), as a table in a common form."""
+def read_any(X: Any, what: str, n_columns: int | None = None) -> nw.DataFrame[Any]:
+    """Return a table, or an array of numbers, shape (n, d), as a table in a common form; n_columns: of an array."""
     if hasattr(X, "columns") or hasattr(X, "column_names"):
         return read_frame(name_columns(X))
     try:
@@ -98,6 +98,8 @@ def read_any(X: Any, what: str) -> nw.DataFrame[Any]:
         raise InputError(f"{what} must be a table, or rows of numbers of equal length.") from None
     if array.ndim != 2 or 0 in array.shape:
         raise InputError(f"{what} must be a table or have shape (n, d), n, d >= 1, but its shape is {array.shape}.")
+    if n_columns not in (None, array.shape[1]):
+        raise InputError(f"{what} must have {n_columns} columns, but it has {array.shape[1]}.")
     return frame_of_array(array)
 
 

@@ -1,0 +1,103 @@
+"""The ratio as the odds of a classifier that tells target from source."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import numpy as np
+
+from shoal.coding import Coding, Kinds
+from shoal.errors import InputError
+from shoal.shift.domains import DomainClassifier
+from shoal.shift.points import Points
+from shoal.shift.ratio import Floats, SampleRatio
+
+
+class LogisticRatio(SampleRatio):
+    """Weigh by the odds with which a classifier takes a record for one of the target, sizes divided out.
+
+    log w(x) = log P(target | x) / P(source | x) + log n_source / n_target (Bickel, Brueckner and Scheffer 2009), in log
+    space throughout.
+
+    Parameters
+    ----------
+    classifier : "linear", "quadratic" or a scikit-learn classifier, default "linear"
+        "linear" is logistic regression on standardised numbers and dummies of nominal columns; "quadratic" adds squares
+        and products. Any other classifier with predict_proba is given the same columns.
+    ridge : float, default 1e-6
+        Penalty of "linear" and "quadratic" per unit of mean log loss: keeps the weights finite where the samples can be
+        told apart without error.
+    calibrate : bool, default True
+        Correct the log-odds of another classifier on points it has not seen. "linear" and "quadratic" need none.
+    n_folds : int, default 5
+        For calibration.
+    kinds : mapping, optional
+        Kinds of columns, as in :func:`shoal.anonymize`.
+    max_weight : float, optional
+        Cap the weights; those capped keep mean 1.
+
+    Attributes
+    ----------
+    weights_ : array of shape (n_source,)
+        Target over source, mean 1 over the source (in its record weights, if any: multiply by them to train).
+    diagnostics_ : Diagnostics
+        Outside the common support is what the classifier scores beyond every record of the other sample.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> source, target = rng.normal(0, 1, (5000, 1)), rng.normal(0.5, 1, (2000, 1))
+    >>> ratio = LogisticRatio().fit(source, target)
+    >>> bool(ratio.predict([[1.0]])[0] > 1 > ratio.predict([[-1.0]])[0])
+    True
+    """
+
+    def __init__(
+        self,
+        classifier: Any = "linear",
+        *,
+        ridge: float = 1e-6,
+        calibrate: bool = True,
+        n_folds: int = 5,
+        kinds: Kinds | None = None,
+        max_weight: float | None = None,
+    ) -> None:
+        self.classifier = classifier
+        self.ridge = ridge
+        self.calibrate = calibrate
+        self.n_folds = n_folds
+        self.kinds = kinds
+        self.max_weight = max_weight
+
+    def _check(self) -> None:
+        super()._check()
+        if not self.ridge > 0:
+            raise InputError(f"ridge={self.ridge!r} must be above 0.")
+        if self.n_folds < 2:
+            raise InputError(f"n_folds={self.n_folds!r} must be at least 2.")
+
+    def _read(
+        self, source: nw.DataFrame[Any], target: nw.DataFrame[Any], weight_source: Floats, weight_target: Floats
+    ) -> None:
+        tables = {"X_source": source, "X_target": target}
+        self._coding = Coding(tables, (weight_source, weight_target), self.kinds)
+        self._points = Points.of([self._code(source), self._code(target)])
+        self._solve(weight_source, weight_target)
+
+    def _code(self, frame: nw.DataFrame[Any]) -> Floats:
+        return self._coding.design(frame)
+
+    def _solve(self, weight_source: Floats, weight_target: Floats) -> None:
+        masses = self._points.masses((weight_source, weight_target))
+        occurs = masses.sum(axis=1) > 0
+        model = DomainClassifier(self.classifier, ridge=self.ridge, calibrate=self.calibrate, n_folds=self.n_folds)
+        self._model = model.fit(self._points.at[occurs], masses[occurs])
+        logs, (p, q) = self._log_ratio(self._points.at), (masses / masses.sum(axis=0)).T
+        self._source_logs = logs[self._points.of_row[0]]
+        self._outside = float(p[logs < logs[q > 0].min()].sum()), float(q[logs > logs[p > 0].max()].sum())
+
+    def _log_ratio(self, coded: Floats) -> Floats:
+        logs = self._model.log_likelihoods(coded)
+        return np.asarray(logs[:, 1] - logs[:, 0])
