@@ -60,7 +60,7 @@ class MarketRiskAssessment:
     --------
     >>> import shoal
     >>> cohort = shoal.datasets.load_cohort(n=2000)
-    >>> older = {"age_group": dict(zip(cohort["age_group"].cat.get_categories(), [1, 1, 1, 2, 2, 3, 3, 3]))}
+    >>> older = {"age_group": dict(zip(cohort["age_group"].dtype.categories, [1, 1, 1, 2, 2, 3, 3, 3]))}
     >>> risk = MarketRiskAssessment(n_resamples=50).assess(
     ...     cohort, cost="cost", existing=cohort[["age_group"]], new=older)
     >>> risk.cost.value > risk.existing_cost

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-LITTLE = 0.1  # of the records left, or of the mass lost: above or below this, weights are weak
-FEW = 30  # records left
-HEAVY = 0.05  # the share of one record, or of the target without a counterpart
+LITTLE = 0.1  # weights are weak where fewer of the records are left,
+FEW = 30  # or fewer than so many, and less than half of them,
+HEAVY = 0.05  # or where one record has a larger share, or more of the target is clipped or without a counterpart
 
 
 class ShiftWarning(UserWarning):
@@ -71,12 +71,13 @@ class Diagnostics:
     def warnings(self) -> tuple[str, ...]:
         """What is weak, in plain language."""
         said = []
-        if self.effective_sample_size < FEW or self.effective_share < LITTLE:
+        few = self.effective_sample_size < FEW and self.effective_share < 0.5
+        if few or self.effective_share < LITTLE:
             said.append(
                 f"the weights leave {self.effective_sample_size:.0f} of {self.n_source:,} records' worth of "
                 "information: source and target differ so much that few records stand for the whole target"
             )
-        if self.largest_share > HEAVY:
+        if self.largest_share > max(HEAVY, 5 / self.n_source):
             said.append(f"a single record has {self.largest_share:.0%} of the weight: set max_weight, or pool levels")
         if self.target_outside > HEAVY:
             said.append(

@@ -13,7 +13,7 @@ from shoal.coding import Floats
 from shoal.errors import InputError
 from shoal.shift.weighting import find_weight_argument
 
-SURE = 1e-9  # a classifier of another make is never believed to be surer than this
+SURE = 1e-5  # a classifier of another make is never believed to be surer than this
 MANY_FEATURES = 300  # above this, Newton's method takes longer than a quasi-Newton one
 
 

@@ -168,8 +168,8 @@ def importance_weighted_cv(
 ) -> CrossValidation:
     """Cross-validate for another population: held-out records count by their weight (Sugiyama et al. 2007).
 
-    The mean over the source of w(x) loss(x, y) is the mean over the target of loss(x, y), so that models can be compared
-    for the target without a response from there. The ratio reads no response and is fitted once, on all records.
+    The mean over the source of w(x) loss(x, y) is the mean over the target of loss(x, y), so that models can be
+    compared for the target without a response from there. The ratio reads no response and is fitted once, on all records.
 
     Parameters
     ----------
@@ -200,9 +200,7 @@ def importance_weighted_cv(
     weights = weights / weights.mean()
     responses = np.asarray(y)
     if responses.shape[:1] != (len(weights),):
-        raise InputError(
-            f"y must have {len(weights)} values, one for every record, but its shape is {responses.shape}."
-        )
+        raise InputError(f"y must have {len(weights)} values, one a record, but its shape is {responses.shape}.")
     if isinstance(cv, int):
         folds = StratifiedKFold if is_classifier(estimator) else KFold
         cv = folds(cv, shuffle=True, random_state=random_state)

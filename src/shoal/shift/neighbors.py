@@ -16,6 +16,7 @@ from shoal.shift.points import Points
 from shoal.shift.ratio import Floats, SampleRatio
 
 BLOCK_NUMBERS = 1_000_000  # coordinates of neighbours held at once by one thread
+SAME = 1e-9  # distances that differ by less, relative to themselves, are the same
 MOST_ANCHORS = 20_000  # points around which the ratio is learnt; others follow the nearest one
 
 
@@ -23,15 +24,16 @@ class NeighborRatio(SampleRatio):
     """Weigh by the share of the target over that of the source among a record's nearest neighbours.
 
     Around every anchor point the log-ratio is taken to be linear: log q / p of the masses nearby, and for its slope the
-    difference of the two samples' means there in units of their covariance (a linear discriminant of the neighbourhood),
-    so that wide neighbourhoods in the tails do not flatten it. No form is assumed beyond that; for few columns with an
-    order, and samples of thousands. With many columns neighbourhoods grow wide: prefer :class:`LogisticRatio`.
+    difference of the two samples' means there in units of their covariance (a linear discriminant of the
+    neighbourhood), so that wide neighbourhoods in the tails do not flatten it. No form is assumed beyond that; for few
+    columns with an order, and samples of thousands. With many columns neighbourhoods grow wide: prefer
+    :class:`LogisticRatio`.
 
     Parameters
     ----------
     n_neighbors : int, optional
-        How many distinct points of both samples form a neighbourhood; default 7 sqrt(n), from 20 to 2,000. Points at the
-        same distance are taken in together or not at all.
+        How many distinct points of both samples form a neighbourhood; default 7 sqrt(n), from 20 to 2,000. Points at
+        the same distance are taken in together or not at all.
     kinds : mapping, optional
         Kinds of columns, as in :func:`shoal.anonymize`. Numbers are standardised, levels stand at distance 1.
     max_weight : float, optional
@@ -116,7 +118,7 @@ class NeighborRatio(SampleRatio):
 
         def work(start: int, stop: int) -> None:
             distance, index = self._tree.query(anchors[start:stop], k=k)
-            inside = distance < distance[:, -1:]
+            inside = distance < distance[:, -1:] * (1 - SAME)
             inside |= ~inside.any(axis=1, keepdims=True)  # all at one distance
             local = _fit_locally(points[index] - anchors[start:stop, None], mass[index] * inside[:, :, None])
             self._nearby[start:stop], self._value[start:stop], self._slope[start:stop] = local

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -71,10 +72,14 @@ def read_margins(margins: Margins) -> list[Margin]:
             gap = max(abs(one.get(key, 0.0) - other.get(key, 0.0)) for key in {*one, *other})
             if gap > AGREE:
                 raise InputError(
-                    f"The margins {a.name} and {b.name} disagree about {', '.join(map(repr, shared))}: shares differ by "
-                    f"up to {gap:.2g}; rescale one of them, or give the shared column in one of them only."
+                    f"The margins {a.name} and {b.name} disagree about {', '.join(map(repr, shared))}: shares differ "
+                    f"by up to {gap:.2g}; rescale one of them, or give the shared column in one of them only."
                 )
     return read
+
+
+def _is_nan(value: Any) -> bool:
+    return isinstance(value, float) and math.isnan(value)
 
 
 def _read_margin(columns: tuple[str, ...], given: Any) -> Margin:
@@ -98,7 +103,7 @@ def _read_margin(columns: tuple[str, ...], given: Any) -> Margin:
             count = np.nan
         if not np.isfinite(count) or count < 0:
             raise InputError(f"The margin {name} must hold counts or shares, none missing or negative.")
-        cell = tuple(None if level is None or level != level else level_key(level) for level in key)
+        cell = tuple(None if level is None or _is_nan(level) else level_key(level) for level in key)
         if cell in shares:
             raise InputError(f"The margin {name} has a level twice.")
         shares[cell] = count
@@ -199,7 +204,7 @@ class RakedRatio(DensityRatio):
                     f"{' ...' if len(empty) > 5 else ''}); pool these levels with others in both."
                 )
 
-    def _solve(self, weight_source: Floats, weight_target: Floats) -> None:
+    def _solve(self, weight_source: Floats, weight_target: Floats) -> None:  # noqa: ARG002  margins have none
         cell = joint_codes(list(self._source.T))
         first = np.unique(cell, return_index=True)[1]
         p = np.bincount(cell, weight_source) / weight_source.sum()

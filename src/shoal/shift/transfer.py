@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any, Self
 
@@ -33,8 +34,8 @@ class TransferWeights(BaseEstimator):
     Parameters
     ----------
     classifier : "linear", "quadratic" or a scikit-learn classifier, default "quadratic"
-        Tells tasks apart by columns and response. Where the response depends linearly on the columns, with normal errors
-        and in every task differently, "quadratic" holds the true ratio.
+        Tells tasks apart by columns and response. Where the response depends linearly on the columns, with normal
+        errors and in every task differently, "quadratic" holds the true ratio.
     ratio : DensityRatio, optional
         For the second factor, default EmpiricalRatio(); fitted anew for every task that has a target.
     ridge, calibrate, n_folds, kinds
@@ -44,7 +45,8 @@ class TransferWeights(BaseEstimator):
     ----------
     tasks_ : array of shape (m,)
     weights_ : array of shape (n, m)
-        A column for every task, of mean 1 over all records (in their sample weights, if any: multiply by them to train).
+        A column for every task, of mean 1 over all records (in their sample weights, if any: multiply by them to
+        train).
     diagnostics_ : dict from task to Diagnostics
     ratios_ : dict from task to the fitted ratio of its second factor
 
@@ -177,7 +179,7 @@ def _read_tasks(task: ArrayLike, n: int, omega: Floats) -> tuple[NDArray[Any], N
     if given.shape != (n,):
         raise InputError(f"task must have {n} values, one for every record, but its shape is {given.shape}.")
     values = given.tolist()
-    if any(value is None or value != value for value in values):
+    if any(value is None or (isinstance(value, float) and math.isnan(value)) for value in values):
         raise InputError("task has missing values; every record needs a task.")
     names = sorted(set(values), key=lambda name: (str(type(name)), name))
     code = {name: t for t, name in enumerate(names)}

@@ -1,4 +1,4 @@
-"""Does an estimator take sample weights, and under which name?"""
+"""Whether an estimator takes sample weights, and under which name."""
 
 from __future__ import annotations
 

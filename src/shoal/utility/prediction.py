@@ -38,13 +38,13 @@ class Measured:
 def relative_bias(y: ArrayLike, predicted: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
     """Return by how much predictions are too high on average, as a share of the mean response.
 
-    sum w (predicted - y) / sum w y: 0.02 is two per cent too high. What counts where predictions are added up: errors of
-    single records average out, the bias stays.
+    sum w (predicted - y) / sum w y: 0.02 is two per cent too high. What counts where predictions are added up: errors
+    of single records average out, the bias stays.
 
     Examples
     --------
-    >>> relative_bias([1.0, 3.0], [2.0, 2.4])
-    0.1
+    >>> relative_bias([1.0, 3.0], [2.0, 2.5])
+    0.125
     """
     truth, guess, weight = _read(y, predicted, sample_weight)
     total = float(weight @ truth)
@@ -81,8 +81,8 @@ def bootstrap(
 ) -> Measured:
     """Return a metric with a bootstrap interval over records.
 
-    Records are resampled by drawing their weights (the Bayesian bootstrap: Rubin 1981), so that no record ever vanishes
-    and survey weights stay what they are. The model is taken as given: the interval is about the records it is tested on.
+    Records are resampled by drawing their weights (the Bayesian bootstrap: Rubin 1981), so that no record ever
+    vanishes. The model is taken as given: the interval is about the records it is tested on.
 
     Parameters
     ----------
