@@ -114,7 +114,7 @@ class TwoPartRegressor(RegressorMixin, BaseEstimator):
 
     Parameters
     ----------
-    classifier : scikit-learn classifier with predict_proba, default logistic regression without penalty
+    classifier : scikit-learn classifier with predict_proba, default logistic regression with hardly any penalty
     regressor : scikit-learn regressor of the responses above 0, default SmearedLogRegressor()
 
     Attributes
@@ -140,7 +140,8 @@ class TwoPartRegressor(RegressorMixin, BaseEstimator):
         spends = y > 0
         self.classifier_ = self.regressor_ = None
         if spends.any() and not spends.all():
-            classifier = LogisticRegression(C=np.inf, max_iter=1000) if self.classifier is None else self.classifier
+            usual = LogisticRegression(C=1e6, solver="newton-cholesky", tol=1e-8, max_iter=1000)
+            classifier = usual if self.classifier is None else self.classifier
             self.classifier_ = _fit(clone(classifier), X, spends, weight)
         if spends.any():
             regressor = SmearedLogRegressor() if self.regressor is None else self.regressor
