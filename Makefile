@@ -25,7 +25,7 @@ format: .venv/dev
 
 check: lint test
 
-bench: .venv/bench
+bench: .venv/bench .venv-peers
 	$(BIN)/python benchmarks/run.py
 
 .venv/core: pyproject.toml
@@ -40,9 +40,14 @@ bench: .venv/bench
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps 'pycanon>=1.3'
 	touch $@
 
+# Other libraries for density ratios, for the benchmark only: one of them brings TensorFlow.
+.venv-peers:
+	$(PYTHON) -m venv $@
+	$@/bin/python -m pip install --quiet --disable-pip-version-check adapt densratio tensorflow-cpu
+
 .venv/bench: .venv/dev
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
 	touch $@
 
 clean:
-	rm -rf .venv demo .coverage
+	rm -rf .venv .venv-peers demo .coverage

@@ -41,6 +41,13 @@ def meps():
 
 
 @pytest.fixture(scope="session")
+def california():
+    import polars as pl
+
+    return lambda name: pl.read_csv(_need(DATA / "california" / name))
+
+
+@pytest.fixture(scope="session")
 def microaggregation():
     import polars as pl
 

@@ -177,7 +177,7 @@ def _read_enrolment(enrolment: Callable[[Any], ArrayLike], members: nw.DataFrame
     relative = np.asarray(enrolment(members.to_native()), dtype=np.float64)
     if relative.shape != (len(members),) or not np.isfinite(relative).all() or (relative < 0).any():
         raise InputError(
-            f"enrolment must return {len(members)} numbers, one for every member, none missing or negative; it returned "
-            f"an array of shape {relative.shape}."
+            f"enrolment must return {len(members)} numbers, one for every member, none missing or negative; it "
+            f"returned an array of shape {relative.shape}."
         )
     return relative

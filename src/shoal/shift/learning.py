@@ -169,7 +169,8 @@ def importance_weighted_cv(
     """Cross-validate for another population: held-out records count by their weight (Sugiyama et al. 2007).
 
     The mean over the source of w(x) loss(x, y) is the mean over the target of loss(x, y), so that models can be
-    compared for the target without a response from there. The ratio reads no response and is fitted once, on all records.
+    compared for the target without a response from there. The ratio reads no response and is fitted once, on all
+    records.
 
     Parameters
     ----------
