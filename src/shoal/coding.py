@@ -10,7 +10,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.encoding import MANY_LEVELS, embed_levels, encode, find_missing, level_key
+from shoal.encoding import MANY_LEVELS, embed_levels, find_missing, level_key, read_numbers
 from shoal.errors import InputError, suggest
 from shoal.schema import Column, read_schema
 
@@ -45,7 +45,7 @@ class CodedColumn:
             known = {level: i for i, level in enumerate(sorted(levels, key=lambda key: (str(type(key)), key)))}
             learnt = cls(column, known, np.empty(0), np.empty(0))
         else:
-            numbers = np.concatenate([_read_numbers(part, column) for part in parts])
+            numbers = np.concatenate([read_numbers(part, column) for part in parts])
             there = ~np.isnan(numbers)
             distinct, codes = np.unique(numbers[there], return_inverse=True)
             share = np.bincount(codes, weights=mass[there]) / mass[there].sum()
@@ -79,7 +79,7 @@ class CodedColumn:
         if self.column.kind == "nominal":
             codes = (gone if key is None else self.known.get(key, UNSEEN) for key in read_keys(series))
             return np.fromiter(codes, dtype=np.int64, count=len(series))
-        numbers = _read_numbers(series, self.column)
+        numbers = read_numbers(series, self.column)
         missing = np.isnan(numbers)
         filled = np.where(missing, self.centre, numbers)
         if self.is_continuous:
@@ -91,7 +91,7 @@ class CodedColumn:
 
     def numbers(self, series: nw.Series[Any]) -> list[Floats]:
         """Return standardised numbers, missing ones at the mean; before them, if any were, whether they are."""
-        numbers = (_read_numbers(series, self.column) - self.centre) / self.scale
+        numbers = (read_numbers(series, self.column) - self.centre) / self.scale
         absent = [np.isnan(numbers).astype(np.float64)[:, None]] if self.has_missing else []
         return [*absent, np.nan_to_num(numbers)[:, None]]
 
@@ -178,13 +178,6 @@ def read_keys(series: nw.Series[Any]) -> list[Any]:
     """Return what makes values the same in tables of any kind: a number, or a text; None where missing."""
     values = zip(series.to_list(), find_missing(series), strict=True)
     return [None if gone else level_key(value) for value, gone in values]
-
-
-def _read_numbers(series: nw.Series[Any], column: Column) -> Floats:
-    kind = "numeric" if column.kind == "ordinal" and column.levels is None else column.kind
-    numbers = encode(series, replace(column, kind=kind)).numbers
-    assert numbers is not None
-    return numbers
 
 
 def _refuse_different_columns(

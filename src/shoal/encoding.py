@@ -93,12 +93,7 @@ def encode(series: nw.Series[Any], column: Column) -> EncodedColumn:
     elif column.kind == "nominal":
         codes, numbers = _codes_of_values(series, missing), None
     else:
-        values = _read_numbers(series, missing, column.kind)
-        if values.dtype.kind == "f":
-            missing = missing | np.isnan(values)  # texts and objects may say so too
-            if np.isinf(values).any():
-                raise InputError(f"Column {series.name!r} has infinite values; make them missing or remove the rows.")
-        _refuse_empty(series.name, missing)
+        values, missing = _read_finite_numbers(series, missing, column.kind)
         codes = np.zeros(len(values), dtype=np.int64)
         codes[~missing] = np.unique(values[~missing], return_inverse=True)[1]
         numbers = codes.astype(np.float64) if column.kind == "ordinal" else values.astype(np.float64)
@@ -108,6 +103,31 @@ def encode(series: nw.Series[Any], column: Column) -> EncodedColumn:
         numbers = np.where(missing, np.nan, numbers)
     n_levels, writable = int(codes.max()) + 1, _holds_numbers(series.dtype)
     return EncodedColumn(series.name, column.kind, codes, n_levels, missing, numbers, writable)
+
+
+def _read_finite_numbers(
+    series: nw.Series[Any], missing: NDArray[np.bool_], kind: Kind
+) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    """Return the numbers of a column and where it has none, refusing infinite ones and a column without any."""
+    values = _read_numbers(series, missing, kind)
+    if values.dtype.kind == "f":
+        missing = missing | np.isnan(values)  # texts and objects may say so too
+        if np.isinf(values).any():
+            raise InputError(f"Column {series.name!r} has infinite values; make them missing or remove the rows.")
+    _refuse_empty(series.name, missing)
+    return values, missing
+
+
+def read_numbers(series: nw.Series[Any], column: Column) -> Floats:
+    """Return a column with an order as numbers, NaN where missing; ordered levels are 0, 1, ..."""
+    assert column.kind not in (None, "nominal")
+    missing = find_missing(series)
+    if column.levels is not None:
+        _refuse_empty(series.name, missing)
+        values: NDArray[Any] = _codes_of_levels(series, missing, column.levels)
+    else:
+        values, missing = _read_finite_numbers(series, missing, column.kind)
+    return np.where(missing, np.nan, values.astype(np.float64))
 
 
 def encode_table(
