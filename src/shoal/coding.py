@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from shoal.encoding import MANY_LEVELS, embed_levels, find_missing, level_key, read_numbers
 from shoal.errors import InputError, suggest
-from shoal.schema import Column, read_schema
+from shoal.schema import Column, infer_kind, read_schema
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -27,9 +27,11 @@ class CodedColumn:
     """One column: its kind, its levels or its scale, and the share of every code."""
 
     column: Column
+    family: str  # what its values are: numbers, texts, times, ...
     known: Mapping[Any, int]  # nominal: the code of every level
     distinct: Floats  # with an order: the numbers that occur, the first 33 of them
     cuts: Floats  # with an order and more than 32 numbers: where quantile bins begin
+    unit: float = 1.0  # numbers are read in it, so that their squares neither over- nor underflow
     centre: float = 0.0
     scale: float = 1.0
     shares: Floats = field(
@@ -38,24 +40,32 @@ class CodedColumn:
 
     @classmethod
     def learn(cls, parts: Sequence[nw.Series[Any]], masses: Sequence[Floats], column: Column, n_bins: int) -> Self:
-        """Learn a column from the tables that have it; every table counts as much as every other."""
+        """Learn a column from the tables that have it; every table counts as much as every other.
+
+        Records of weight 0 are not there.
+        """
         mass = np.concatenate([part / part.sum() / len(masses) for part in masses])
+        family = find_family(parts[0])
         if column.kind == "nominal":
-            levels = {key for part in parts for key in read_keys(part)} - {None}
+            keys = [key for part in parts for key in read_keys(part)]
+            levels = {key for key, here in zip(keys, mass > 0, strict=True) if here} - {None}
             known = {level: i for i, level in enumerate(sorted(levels, key=lambda key: (str(type(key)), key)))}
-            learnt = cls(column, known, np.empty(0), np.empty(0))
+            learnt = cls(column, family, known, np.empty(0), np.empty(0))
         else:
             numbers = np.concatenate([read_numbers(part, column) for part in parts])
-            there = ~np.isnan(numbers)
+            there = ~np.isnan(numbers) & (mass > 0)
+            if not there.any():
+                raise InputError(f"Column {column.name!r} has no value at all; drop it.")
             distinct, codes = np.unique(numbers[there], return_inverse=True)
             share = np.bincount(codes, weights=mass[there]) / mass[there].sum()
-            centre = float(share @ distinct)
-            scale = float(np.sqrt(share @ (distinct - centre) ** 2)) or 1.0
+            unit = float(np.abs(distinct).max()) or 1.0
+            centre = float(share @ (distinct / unit))
+            scale = float(np.sqrt(share @ (distinct / unit - centre) ** 2)) or 1.0
             bins = np.floor((np.cumsum(share) - share) * n_bins + 1e-9)  # equal sums may differ in their last digit
             cuts = distinct[1:][np.diff(bins) > 0] if len(distinct) > MANY_LEVELS else np.empty(0)
-            learnt = cls(column, {}, distinct[: MANY_LEVELS + 1], cuts, centre, scale)
+            learnt = cls(column, family, {}, distinct[: MANY_LEVELS + 1], cuts, unit, centre, scale)
         codes = np.concatenate([learnt.codes(part) for part in parts])
-        shares = np.bincount(codes, weights=mass, minlength=learnt.n_levels).astype(np.float64)
+        shares = np.bincount(codes[mass > 0], weights=mass[mass > 0], minlength=learnt.n_levels).astype(np.float64)
         return replace(learnt, shares=shares)
 
     @property
@@ -77,11 +87,18 @@ class CodedColumn:
         """Return 0, 1, ... for the levels or bins, the last code for missing values, -1 for a level never seen."""
         gone = self.n_levels - 1
         if self.column.kind == "nominal":
-            codes = (gone if key is None else self.known.get(key, UNSEEN) for key in read_keys(series))
+            keys = read_keys(series)
+            if self.known and {type(key) for key in self.known}.isdisjoint(
+                {type(k) for k in keys} - {type(None)} or {str, float}
+            ):
+                raise InputError(
+                    f"Column {series.name!r} holds numbers in one table and texts in another; convert one."
+                )
+            codes = (gone if key is None else self.known.get(key, UNSEEN) for key in keys)
             return np.fromiter(codes, dtype=np.int64, count=len(series))
         numbers = read_numbers(series, self.column)
         missing = np.isnan(numbers)
-        filled = np.where(missing, self.centre, numbers)
+        filled = np.where(missing, self.distinct[0], numbers)
         if self.is_continuous:
             found = np.searchsorted(self.cuts, filled, side="right")
         else:
@@ -91,7 +108,7 @@ class CodedColumn:
 
     def numbers(self, series: nw.Series[Any]) -> list[Floats]:
         """Return standardised numbers, missing ones at the mean; before them, if any were, whether they are."""
-        numbers = (read_numbers(series, self.column) - self.centre) / self.scale
+        numbers = (read_numbers(series, self.column) / self.unit - self.centre) / self.scale
         absent = [np.isnan(numbers).astype(np.float64)[:, None]] if self.has_missing else []
         return [*absent, np.nan_to_num(numbers)[:, None]]
 
@@ -136,19 +153,28 @@ class Coding:
         (first, frame), *others = tables.items()
         self.names = frame.columns
         schema = read_schema(frame, quasi_identifiers=self.names, kinds=kinds)
+        columns = {column.name: column for column in schema.columns}
         for other, table in others:
-            given = {c.name: (kinds or {}).get(c.name, c.levels or "") for c in schema.columns}
-            usable = {name: kind for name, kind in given.items() if kind != "" and name in table.columns}
-            read = {c.name: c.kind for c in read_schema(table, quasi_identifiers=table.columns, kinds=usable).columns}
-            _refuse_different_columns(first, {c.name: c.kind for c in schema.columns}, other, read)
+            _refuse_different_columns(first, frame, other, table)
+            for name, column in columns.items():
+                levels = infer_kind(table[name])[1] if column.levels is not None else None
+                if levels is not None and name not in (kinds or {}):
+                    columns[name] = replace(column, levels=_merge_levels(name, columns[name].levels or (), levels))
         self.columns = [
-            CodedColumn.learn([table[c.name] for table in tables.values()], weights, c, n_bins) for c in schema.columns
+            CodedColumn.learn([table[name] for table in tables.values()], weights, column, n_bins)
+            for name, column in columns.items()
         ]
 
     def _take(self, frame: nw.DataFrame[Any]) -> list[tuple[CodedColumn, nw.Series[Any]]]:
         for name in self.names:
             if name not in frame.columns:
                 raise InputError(f"X has no column {name!r}{suggest(name, frame.columns)}")
+        for column in self.columns:
+            family = find_family(frame[column.column.name])
+            if family not in (column.family, "nothing"):
+                raise InputError(
+                    f"Column {column.column.name!r} holds {family}, but {column.family} were learnt; convert it."
+                )
         return [(column, frame[column.column.name]) for column in self.columns]
 
     def codes(self, frame: nw.DataFrame[Any]) -> Codes:
@@ -167,11 +193,26 @@ class Coding:
 
         dummies=True gives columns with an order dummies too, one per level or quantile bin.
         """
-        blocks: list[Floats] = []
-        for column, series in self._take(frame):
-            coded = dummies or column.column.kind == "nominal"
-            blocks += [column.dummies(series)] if coded else column.numbers(series)
-        return np.hstack(blocks)
+        return np.hstack([block for blocks in self._blocks(frame, dummies=dummies) for block in blocks])
+
+    def _blocks(self, frame: nw.DataFrame[Any], *, dummies: bool) -> list[list[Floats]]:
+        return [
+            [column.dummies(series)] if dummies or column.column.kind == "nominal" else column.numbers(series)
+            for column, series in self._take(frame)
+        ]
+
+    def find_products(self, frame: nw.DataFrame[Any]) -> tuple[Codes, Codes]:
+        """Return the pairs of design columns whose products tell anything new.
+
+        Those of two columns of the table, and the square of a number; dummies of one column exclude one another.
+        """
+        blocks = self._blocks(frame, dummies=False)
+        owner = np.repeat(np.arange(len(blocks)), [sum(block.shape[1] for block in parts) for parts in blocks])
+        numeric = [column.column.kind != "nominal" for column in self.columns]
+        last = np.append(owner[1:] != owner[:-1], True) & np.array(numeric)[owner]  # the number, after its missing flag
+        i, j = np.triu_indices(len(owner))
+        fresh = (owner[i] != owner[j]) | ((i == j) & last[i])
+        return i[fresh], j[fresh]
 
 
 def read_keys(series: nw.Series[Any]) -> list[Any]:
@@ -180,19 +221,37 @@ def read_keys(series: nw.Series[Any]) -> list[Any]:
     return [None if gone else level_key(value) for value, gone in values]
 
 
-def _refuse_different_columns(
-    first: str, kinds: Mapping[str, str | None], other: str, read: Mapping[str, str | None]
-) -> None:
+def find_family(series: nw.Series[Any]) -> str:
+    """Return what a column's values are, so that columns of two tables can be compared: numbers, texts, ..."""
+    if series.dtype == nw.Time:
+        return "times of day"
+    if series.dtype == nw.Duration:
+        return "durations"
+    if find_missing(series).all():
+        return "nothing"
+    kind = infer_kind(series)[0]
+    return {"numeric": "numbers", "datetime": "dates or times"}.get(kind or "", "texts or levels")
+
+
+def _refuse_different_columns(first: str, frame: nw.DataFrame[Any], other: str, table: nw.DataFrame[Any]) -> None:
     """Refuse two tables that do not have the same columns, or a column that is a number in one and text in another."""
-    for name in kinds:
-        if name not in read:
-            raise InputError(f"{other} has no column {name!r}, which {first} has{suggest(name, read)}")
-    for name in read:
-        if name not in kinds:
+    for name in frame.columns:
+        if name not in table.columns:
+            raise InputError(f"{other} has no column {name!r}, which {first} has{suggest(name, table.columns)}")
+    for name in table.columns:
+        if name not in frame.columns:
             raise InputError(f"{first} has no column {name!r}, which {other} has; drop it there, or add it here.")
-    for name, kind in kinds.items():
-        if kind != read[name] and {kind, read[name]} != {"nominal", "ordinal"}:  # texts either way
-            raise InputError(
-                f"Column {name!r} is {kind} in {first} but {read[name]} in {other}; convert one of them, or say in "
-                "kinds what it is."
-            )
+    for name in frame.columns:
+        one, two = find_family(frame[name]), find_family(table[name])
+        if one != two and "nothing" not in (one, two):
+            raise InputError(f"Column {name!r} holds {one} in {first} but {two} in {other}; convert one of them.")
+
+
+def _merge_levels(name: str, one: tuple[Any, ...], two: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return ordered levels of two tables as one order, where one extends the other."""
+    longer, shorter = (one, two) if len(one) >= len(two) else (two, one)
+    place = {str(level): i for i, level in enumerate(longer)}
+    places = [place.get(str(level), -1) for level in shorter]
+    if -1 in places or places != sorted(places):
+        raise InputError(f"The ordered levels of column {name!r} differ between the tables; give them in kinds.")
+    return longer

@@ -5,6 +5,8 @@ from __future__ import annotations
 import datetime
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
+from math import isnan
 from numbers import Real
 from typing import Any
 
@@ -18,6 +20,7 @@ from shoal.schema import Column, Kind, read_any, read_schema
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
 
+_EPOCH = datetime.date(1970, 1, 1).toordinal()
 MANY_LEVELS = 32  # above this a column with an order counts as continuous, a nominal one is embedded approximately
 
 
@@ -94,6 +97,7 @@ def encode(series: nw.Series[Any], column: Column) -> EncodedColumn:
         codes, numbers = _codes_of_values(series, missing), None
     else:
         values, missing = _read_finite_numbers(series, missing, column.kind)
+        _refuse_empty(series.name, missing)
         codes = np.zeros(len(values), dtype=np.int64)
         codes[~missing] = np.unique(values[~missing], return_inverse=True)[1]
         numbers = codes.astype(np.float64) if column.kind == "ordinal" else values.astype(np.float64)
@@ -108,22 +112,20 @@ def encode(series: nw.Series[Any], column: Column) -> EncodedColumn:
 def _read_finite_numbers(
     series: nw.Series[Any], missing: NDArray[np.bool_], kind: Kind
 ) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-    """Return the numbers of a column and where it has none, refusing infinite ones and a column without any."""
+    """Return the numbers of a column and where it has none, refusing infinite ones."""
     values = _read_numbers(series, missing, kind)
     if values.dtype.kind == "f":
         missing = missing | np.isnan(values)  # texts and objects may say so too
         if np.isinf(values).any():
             raise InputError(f"Column {series.name!r} has infinite values; make them missing or remove the rows.")
-    _refuse_empty(series.name, missing)
     return values, missing
 
 
 def read_numbers(series: nw.Series[Any], column: Column) -> Floats:
-    """Return a column with an order as numbers, NaN where missing; ordered levels are 0, 1, ..."""
-    assert column.kind not in (None, "nominal")
+    """Return a column with an order as numbers, NaN where missing, perhaps everywhere; ordered levels are 0, 1, ..."""
+    assert column.kind is not None
     missing = find_missing(series)
     if column.levels is not None:
-        _refuse_empty(series.name, missing)
         values: NDArray[Any] = _codes_of_levels(series, missing, column.levels)
     else:
         values, missing = _read_finite_numbers(series, missing, column.kind)
@@ -207,14 +209,16 @@ def _read_numbers(series: nw.Series[Any], missing: NDArray[np.bool_], kind: Kind
 
 
 def _as_float(value: Any) -> float:
+    """Return a number, or microseconds, as columns of times have them: since 1970, since midnight, or of a duration."""
     if isinstance(value, datetime.datetime):
-        return value.timestamp()
+        epoch = datetime.datetime(1970, 1, 1, tzinfo=None if value.tzinfo is None else datetime.UTC)
+        return (value - epoch) / datetime.timedelta(microseconds=1)
     if isinstance(value, datetime.date):
-        return float(value.toordinal())
+        return (value.toordinal() - _EPOCH) * 86_400e6
     if isinstance(value, datetime.time):
-        return value.hour * 3600.0 + value.minute * 60.0 + value.second + value.microsecond / 1e6
+        return (value.hour * 3600.0 + value.minute * 60.0 + value.second) * 1e6 + value.microsecond
     if isinstance(value, datetime.timedelta):
-        return value.total_seconds()
+        return value / datetime.timedelta(microseconds=1)
     return float(value)
 
 
@@ -243,7 +247,12 @@ def _codes_of_levels(series: nw.Series[Any], missing: NDArray[np.bool_], levels:
 
 def level_key(value: Any) -> Any:
     """Return a number as a number, so that 1 and 1.0 are one level; anything else as text."""
-    return float(value) if isinstance(value, Real) and not isinstance(value, bool) else str(value)
+    return float(value) if isinstance(value, Real | Decimal) and not isinstance(value, bool) else str(value)
+
+
+def is_missing(value: Any) -> bool:
+    """Return whether a single value is missing: None, NaN, NA or NaT alike."""
+    return value is None or type(value).__name__ in ("NAType", "NaTType") or (isinstance(value, float) and isnan(value))
 
 
 def make_coordinates(

@@ -93,6 +93,8 @@ def read_weight(values: NDArray[Any], n: int, what: str) -> Floats:
         raise InputError(f"{what} has missing or infinite values; every record needs a weight.")
     if (weight < 0).any() or weight.sum() == 0:
         raise InputError(f"{what} must not be negative, nor zero throughout.")
+    if not np.isfinite(weight.sum()):
+        raise InputError(f"{what} is so large that its sum is infinite; divide it by its largest value.")
     return weight
 
 

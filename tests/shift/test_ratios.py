@@ -201,7 +201,7 @@ def test_wrong_input_is_refused(ratio, gaussian):
         ((X, Z[:, :1]), {}, "X_target has no column 'x1'"),
         ((X[:, :1], Z), {}, "X_source has no column 'x1'"),
         ((source, target.rename({"sex": "gender"})), {}, "X_target has no column 'sex'"),
-        ((source, target.with_columns(pl.col("age").cast(pl.String))), {}, "'age' is numeric in X_source but nominal"),
+        ((source, target.with_columns(pl.col("age").cast(pl.String))), {}, "'age' holds numbers in X_source but texts"),
         ((X, Z), {"weight_source": np.ones(3)}, "weight_source"),
         ((X, Z), {"weight_target": -np.ones(150)}, "weight_target"),
         ((X, Z), {"weight_target": np.full(150, np.nan)}, "weight_target"),

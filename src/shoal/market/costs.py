@@ -138,14 +138,15 @@ class TwoPartRegressor(RegressorMixin, BaseEstimator):
         if (y < 0).any():
             raise InputError("Responses must not be negative in a two-part model.")
         spends = y > 0
+        paid = spends & (weight > 0)  # a part without any weight has nothing to be fitted to
         self.classifier_ = self.regressor_ = None
-        if spends.any() and not spends.all():
+        if paid.any() and weight[~spends].any():
             usual = LogisticRegression(C=1e6, solver="newton-cholesky", tol=1e-8, max_iter=1000)
             classifier = usual if self.classifier is None else self.classifier
             self.classifier_ = _fit(clone(classifier), X, spends, weight)
-        if spends.any():
+        if paid.any():
             regressor = SmearedLogRegressor() if self.regressor is None else self.regressor
-            self.regressor_ = _fit(clone(regressor), X[spends], y[spends], weight[spends])
+            self.regressor_ = _fit(clone(regressor), X[paid], y[paid], weight[paid])
         return self
 
     def __sklearn_tags__(self) -> Any:

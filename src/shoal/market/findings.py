@@ -69,7 +69,9 @@ class MarketRisk:
     @property
     def cost_of_privacy(self) -> float | None:
         """By how much the release's estimate is above that of the raw data, as a share of the latter."""
-        return None if self.raw is None else self.cost.value / self.raw.cost.value - 1
+        if self.raw is None:
+            return None
+        return self.cost.value / self.raw.cost.value - 1 if self.raw.cost.value else float("nan")
 
     def to_polars(self) -> pl.DataFrame:
         """Return a row for the whole and one for every segment, with the raw data's estimate where there is one."""
@@ -102,7 +104,7 @@ class MarketRisk:
             )
         lines += str(self.diagnostics).splitlines()
         if self.raw is not None and self.cost_of_privacy is not None:
-            half = (self.raw.cost.interval[1] - self.raw.cost.interval[0]) / 2 / self.raw.cost.value
+            half = (self.raw.cost.interval[1] - self.raw.cost.interval[0]) / 2 / (self.raw.cost.value or 1.0)
             label = "what k cost" if self.k is None else f"what k = {self.k} cost"
             lines.append(
                 f"{label:<15} raw data say {self.raw.cost.value:,.0f}: the release is off by "

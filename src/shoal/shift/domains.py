@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -9,46 +10,70 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline
 
-from shoal.coding import Floats
+from shoal.coding import Codes, Floats
 from shoal.errors import InputError
+from shoal.shift.points import Points
 from shoal.shift.weighting import find_weight_argument
 
 SURE = 1e-5  # a classifier of another make is never believed to be surer than this
+MOST_NUMBERS = 100_000_000  # in the design of a logistic regression: 0.8 GB
 MANY_FEATURES = 300  # above this, Newton's method takes longer than a quasi-Newton one
 
 
 class DomainClassifier:
-    """Learn log p(x | domain), up to a term that all domains share, from the mass of every domain at points.
+    """Learn log p(x | domain), up to a term that all domains share, from weighted records of several domains.
 
-    classifier: "linear" or "quadratic" for logistic regression, or a scikit-learn classifier with predict_proba.
-    Domains are given equal mass, whatever their size, by sample weights. A classifier that takes none is shown every
-    record as often as it occurs, and the sizes of the domains are divided out of its odds.
+    classifier: "linear" or "quadratic" for logistic regression, which sees the mass of every domain at every point; or
+    a scikit-learn classifier with predict_proba, which sees the records one by one. Domains are given equal mass,
+    whatever their size, by sample weights. A classifier that takes none is shown every record as often as it occurs,
+    and the sizes of the domains are divided out of its odds.
 
     With calibrate=True the log-odds of a classifier of another make are corrected by a logistic regression on
-    predictions for points it has not seen (n_folds of them, equal records in one fold).
+    predictions for records that it has not seen (n_folds of them). products: pairs of columns, for "quadratic".
     """
 
-    def __init__(self, classifier: Any, *, ridge: float, calibrate: bool, n_folds: int) -> None:
+    def __init__(
+        self,
+        classifier: Any,
+        *,
+        ridge: Any,
+        calibrate: bool,
+        n_folds: Any,
+        products: tuple[Codes, Codes] | None = None,
+    ) -> None:
         self.classifier = check_classifier(classifier)
-        self.ridge, self.calibrate, self.n_folds = ridge, calibrate, n_folds
+        if not isinstance(ridge, Real) or not float(ridge) > 0:
+            raise InputError(f"ridge={ridge!r} must be a number above 0.")
+        if not isinstance(n_folds, Integral) or n_folds < 2:
+            raise InputError(f"n_folds={n_folds!r} must be a whole number of at least 2.")
+        self.ridge = float(ridge)
+        self.calibrate = calibrate
+        self.n_folds = int(n_folds)
+        self.products: tuple[Codes, Codes] = products or (np.empty(0, np.int64), np.empty(0, np.int64))
 
-    def fit(self, points: Floats, masses: Floats) -> DomainClassifier:
-        """Learn from points, shape (m, p), and the mass of every domain there, shape (m, n_domains)."""
-        features = self._features(points)
-        self.centre_, self.scale_ = _measure(features, masses)
+    def fit(self, points: Points, weights: tuple[Floats, ...]) -> DomainClassifier:
+        """Learn from the records of every domain and their weights."""
+        masses = points.masses(weights)
+        occurs = masses.sum(axis=1) > 0
+        n_features = points.at.shape[1] + len(self.products[0])
+        if n_features * len(points.at) > MOST_NUMBERS:
+            raise InputError(
+                f"classifier={self.classifier!r} needs {n_features:,} features for {len(points.at):,} different "
+                "records, too many for the memory; use 'linear', pool levels, or compare fewer columns."
+            )
+        features = self._features(points.at)
+        self.centre_, self.scale_ = _measure(features[occurs], masses[occurs])
         features = self._standardise(features)
-        self.correction_ = None
         if isinstance(self.classifier, str):
-            self.model_, self.prior_ = self._fit_logistic(features, masses), np.zeros(masses.shape[1])
+            self.model_ = self._fit_logistic(features[occurs], masses[occurs])
             return self
-        if self.calibrate:
-            held_out = np.empty(masses.shape)
-            fold = np.arange(len(points)) % self.n_folds  # points are sorted: every fold covers the whole space
-            for f in range(self.n_folds):
-                model, prior = self._fit_classifier(features[fold != f], masses[fold != f])
-                held_out[fold == f] = _read_logs(model, features[fold == f]) - prior
-            self.correction_ = self._fit_logistic(held_out, masses)
-        self.model_, self.prior_ = self._fit_classifier(features, masses)
+        point, domain = np.concatenate(points.of_row), np.repeat(np.arange(len(weights)), [len(w) for w in weights])
+        weight = np.concatenate(weights)
+        order = np.lexsort((weight, domain, point))  # so that the order of rows cannot matter
+        order = order[weight[order] > 0]
+        records = features[point[order]], domain[order], weight[order]
+        self.model_, self.prior_ = self._fit_classifier(*records)
+        self.correction_ = self._fit_correction(*records) if self.calibrate else None
         return self
 
     def log_likelihoods(self, points: Floats) -> Floats:
@@ -60,9 +85,7 @@ class DomainClassifier:
         return logs if self.correction_ is None else _decide(self.correction_, logs)
 
     def _features(self, points: Floats) -> Floats:
-        if self.classifier != "quadratic":
-            return points
-        i, j = np.triu_indices(points.shape[1])
+        i, j = self.products
         return np.hstack([points, points[:, i] * points[:, j]])
 
     def _standardise(self, features: Floats) -> Floats:
@@ -78,23 +101,40 @@ class DomainClassifier:
         weight = balanced[point, domain] * len(point)
         return model.fit(_or_constant(features)[point], domain, sample_weight=weight)
 
-    def _fit_classifier(self, features: Floats, masses: Floats) -> tuple[Any, Floats]:
+    def _fit_classifier(self, features: Floats, domain: Codes, weight: Floats) -> tuple[Any, Floats]:
         """Return a fitted classifier and the log share of every domain in what it was shown."""
-        totals = masses.sum(axis=0)
-        point, domain = np.nonzero(masses)
+        totals = np.bincount(domain, weight)
         model = clone(self.classifier)
         argument = find_weight_argument(model)
         if argument is not None:
-            weight = masses[point, domain] / totals[domain] * len(point) / len(totals)
-            return model.fit(_or_constant(features)[point], domain, **{argument: weight}), np.zeros(len(totals))
-        counts = masses[point, domain]
-        if (counts != np.rint(counts)).any():
+            balanced = weight / totals[domain] * len(domain) / len(totals)
+            return model.fit(_or_constant(features), domain, **{argument: balanced}), np.zeros(len(totals))
+        if (weight != np.rint(weight)).any():
             raise InputError(
                 f"classifier={type(self.classifier).__name__} takes no sample_weight, but records have weights; choose "
                 "one whose fit takes sample_weight, or leave the weights out."
             )
-        rows = np.repeat(np.arange(len(point)), counts.astype(np.int64))
-        return model.fit(_or_constant(features)[point[rows]], domain[rows]), np.log(totals / totals.sum())
+        rows = np.repeat(np.arange(len(domain)), weight.astype(np.int64))
+        return model.fit(_or_constant(features)[rows], domain[rows]), np.log(totals / totals.sum())
+
+    def _fit_correction(self, features: Floats, domain: Codes, weight: Floats) -> Any:
+        """Return a logistic regression from a classifier's log probabilities to domains, on records held out."""
+        sizes = np.bincount(domain)
+        n_folds = min(self.n_folds, int(sizes.min()))
+        if n_folds < 2:
+            raise InputError("A sample of one record cannot be held out for calibration; say calibrate=False.")
+        rng = np.random.default_rng(0)  # folds must not follow the order of the records, which are sorted
+        fold = np.empty(len(domain), dtype=np.int64)
+        for one, size in enumerate(sizes):
+            fold[domain == one] = rng.permutation(np.arange(size) % n_folds)
+        held_out = np.empty((len(domain), len(sizes)))
+        for f in range(n_folds):
+            train, test = fold != f, fold == f
+            model, prior = self._fit_classifier(features[train], domain[train], weight[train])
+            held_out[test] = _read_logs(model, features[test]) - prior
+        masses = np.zeros((len(domain), len(sizes)))
+        masses[np.arange(len(domain)), domain] = weight
+        return self._fit_logistic(held_out, masses)
 
 
 def check_classifier(classifier: Any) -> Any:

@@ -75,20 +75,21 @@ class EmpiricalRatio(SampleRatio):
         tables = {"X_source": source, "X_target": target}
         self._coding = Coding(tables, (weight_source, weight_target), self.kinds, self.n_bins)
         self._source, self._target = self._code(source), self._code(target)
+        self._cells = np.vstack([self._source.codes, self._target.codes])  # a cell may occur in both halves
+        self._groups: dict[tuple[int, ...], Codes] = {}
         self._solve(weight_source, weight_target)
 
     def _code(self, frame: nw.DataFrame[Any]) -> Cells:
         return Cells.of(self._coding.codes(frame))
 
     def _solve(self, weight_source: Floats, weight_target: Floats) -> None:
-        self._cells = np.vstack([self._source.codes, self._target.codes])  # a cell may occur in both halves
         n = len(self._source.codes)
         self._p = np.append(self._source.sum(weight_source), np.zeros(len(self._target.codes)))
         q = np.append(np.zeros(n), self._target.sum(weight_target))
         self._p, q = self._p / self._p.sum(), q / q.sum()
         columns = list(range(self._cells.shape[1]))
         self._levels = [columns]  # the columns that are still compared, after giving up none, one, two, ...
-        cell = group(self._cells, columns)
+        cell = self._group(columns)
         has_source = np.bincount(cell, self._p)[cell] > 0
         self._outside = float(self._p[np.bincount(cell, q)[cell] == 0].sum()), float(q[~has_source].sum())
         orphan = np.where(has_source, 0.0, q)
@@ -96,7 +97,7 @@ class EmpiricalRatio(SampleRatio):
         while columns:
             columns = self._give_up_one(columns, orphan)
             self._levels.append(columns)
-            cell = group(self._cells, columns)
+            cell = self._group(columns)
             placed = np.bincount(cell, self._p)[cell] > 0
             mass += _spread(cell, self._p, np.where(placed, orphan, 0.0))
             orphan = np.where(placed, 0.0, orphan)
@@ -104,12 +105,19 @@ class EmpiricalRatio(SampleRatio):
         self._mass = self._smoothed(mass)
         self._source_logs = self._log_ratio(self._source)
 
+    def _group(self, columns: list[int]) -> Codes:
+        """Return the combination of these columns in every cell; sorted once, also for a bootstrap."""
+        key = tuple(columns)
+        if key not in self._groups:
+            self._groups[key] = group(self._cells, columns)
+        return self._groups[key]
+
     def _give_up_one(self, columns: list[int], orphan: Floats) -> list[int]:
         """Return the columns but the one without which most orphaned mass finds source records; ties: the last."""
         rests = [[other for other in columns if other != column] for column in columns]
         if not orphan.any():
             return rests[-1]
-        cells = [group(self._cells, rest) for rest in rests]
+        cells = [self._group(rest) for rest in rests]
         placed = np.array([orphan[np.bincount(cell, self._p)[cell] > 0].sum() for cell in cells])
         return rests[np.flatnonzero(placed >= placed.max() - 1e-12)[-1]]
 
@@ -117,7 +125,7 @@ class EmpiricalRatio(SampleRatio):
         """Return the target's mass with every cell's ratio shrunk towards that of the level above."""
         if self.smoothing == 0:
             return mass
-        own, above = (group(self._cells, columns) for columns in self._levels[:2])
+        own, above = (self._group(columns) for columns in self._levels[:2])
         p, prior = np.bincount(own, self._p)[own], np.bincount(above, self._p)[above]
         added = self.smoothing / np.count_nonzero(np.bincount(own, self._p))
         ratio = np.bincount(own, mass)[own] / np.where(p > 0, p, 1.0)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -11,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone, is_classifier
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import get_scorer
-from sklearn.model_selection import KFold, StratifiedKFold
+from sklearn.model_selection import KFold, StratifiedKFold, check_cv
 from sklearn.utils.validation import check_is_fitted
 
 from shoal.errors import InputError, suggest
@@ -59,7 +61,7 @@ def importance_weighted_fit(
     >>> importance_weighted_fit(LinearRegression(), X, y, ratio=[0, 1, 1]).predict([[3.0]]).round(6)
     array([7.])
     """
-    weights = combine_weights(X, X_target, ratio, sample_weight, weight_target)
+    weights = _combine_weights(X, X_target, ratio, sample_weight, weight_target)
     return fit_weighted(clone(estimator), X, y, weights)
 
 
@@ -69,7 +71,21 @@ def fit_weighted(estimator: Any, X: Any, y: ArrayLike, weights: Floats) -> Any:
     return estimator.fit(X, y, **{argument: weights / weights.mean()})
 
 
-def combine_weights(
+def _combine_weights(
+    X: Any,
+    X_target: Any,
+    ratio: DensityRatio | ArrayLike | None,
+    sample_weight: ArrayLike | None,
+    weight_target: ArrayLike | None,
+) -> Floats:
+    """Return survey weight times density ratio of every source record, refusing weights that leave nobody."""
+    weights = _weigh(X, X_target, ratio, sample_weight, weight_target)
+    if not weights.any():
+        raise InputError("No record has any weight: sample_weight is 0 wherever the ratio is not.")
+    return weights
+
+
+def _weigh(
     X: Any,
     X_target: Any,
     ratio: DensityRatio | ArrayLike | None,
@@ -179,7 +195,7 @@ def importance_weighted_cv(
     scoring : name of a scikit-learn scorer, or metric(y, predicted, sample_weight=...), optional
         Default "r2" for regressors, "accuracy" for classifiers. One that takes no sample_weight is refused.
     cv : int or a scikit-learn splitter, default 5
-        Folds; a number means shuffled ones, stratified for classifiers.
+        Folds that test every record once; a number means shuffled ones, stratified for classifiers.
     weighted_fit : bool, default True
         Whether the models are fitted with the weights too; they are always scored with them.
     random_state : int, default 0
@@ -196,28 +212,43 @@ def importance_weighted_cv(
     >>> bool(found.mean > found.source_scores.mean())  # curved, but nearly a line where the target is
     True
     """
-    weights = combine_weights(X, X_target, ratio, sample_weight, weight_target)
+    weights = _combine_weights(X, X_target, ratio, sample_weight, weight_target)
     omega = read_weights(sample_weight, len(weights), "sample_weight")
     weights = weights / weights.mean()
     responses = np.asarray(y)
-    if responses.shape[:1] != (len(weights),):
+    if responses.shape != (len(weights),):
         raise InputError(f"y must have {len(weights)} values, one a record, but its shape is {responses.shape}.")
-    if isinstance(cv, int):
-        folds = StratifiedKFold if is_classifier(estimator) else KFold
-        cv = folds(cv, shuffle=True, random_state=random_state)
+    splits = _split(cv, estimator, responses, random_state)
     score = _make_score(scoring or ("accuracy" if is_classifier(estimator) else "r2"))
     predicted = np.empty(len(weights), dtype=responses.dtype if is_classifier(estimator) else np.float64)
     on_target, on_source = [], []
-    for train, test in cv.split(np.zeros(len(weights)), responses):
+    for train, test in splits:
         if not weights[test].any() or not weights[train].any():
             raise InputError("A fold has records of weight 0 only; use fewer folds, or another ratio.")
-        model = clone(estimator)
-        fit_weighted(model, take_rows(X, train), responses[train], (weights if weighted_fit else omega)[train])
+        model, rows = clone(estimator), take_rows(X, train)
+        if not weighted_fit and sample_weight is None:
+            model.fit(rows, responses[train])
+        else:
+            fit_weighted(model, rows, responses[train], (weights if weighted_fit else omega)[train])
         held_out = take_rows(X, test)
         predicted[test] = model.predict(held_out)
         on_target.append(score(model, held_out, responses[test], weights[test]))
         on_source.append(score(model, held_out, responses[test], omega[test]))
     return CrossValidation(np.array(on_target), np.array(on_source), predicted, weights)
+
+
+def _split(cv: Any, estimator: Any, y: NDArray[Any], random_state: int | None) -> list[tuple[Any, Any]]:
+    """Return the folds, having checked that they test every record once."""
+    if isinstance(cv, Integral):
+        folds = StratifiedKFold if is_classifier(estimator) else KFold
+        if not 2 <= int(cv) <= len(y):
+            raise InputError(f"cv={cv!r} must lie between 2 and the number of records, {len(y):,}.")
+        cv = folds(int(cv), shuffle=True, random_state=random_state)
+    splits = list(check_cv(cv, y, classifier=is_classifier(estimator)).split(np.zeros(len(y)), y))
+    tested = np.bincount(np.concatenate([test for _, test in splits]), minlength=len(y))
+    if (tested != 1).any():
+        raise InputError("cv must test every record exactly once, as KFold does.")
+    return splits
 
 
 def _make_score(scoring: str | Callable[..., float]) -> Callable[[Any, Any, Any, Floats], float]:
@@ -228,6 +259,11 @@ def _make_score(scoring: str | Callable[..., float]) -> Callable[[Any, Any, Any,
         except ValueError:
             raise InputError(f"scoring={scoring!r} is not the name of a scikit-learn scorer.") from None
         return lambda model, X, y, w: float(scorer(model, X, y, sample_weight=w))
+    if hasattr(scoring, "_score_func"):  # made by make_scorer
+        return lambda model, X, y, w: float(scoring(model, X, y, sample_weight=w))
+    parameters = inspect.signature(scoring).parameters
+    if "sample_weight" not in parameters and not any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
+        raise InputError("scoring must take sample_weight, or it would score on the source: metric(y, predicted, ...).")
     return lambda model, X, y, w: float(scoring(y, model.predict(X), sample_weight=w))
 
 

@@ -8,7 +8,6 @@ import narwhals.stable.v2 as nw
 import numpy as np
 
 from shoal.coding import Coding, Kinds
-from shoal.errors import InputError
 from shoal.shift.domains import DomainClassifier
 from shoal.shift.points import Points
 from shoal.shift.ratio import Floats, SampleRatio
@@ -24,7 +23,8 @@ class LogisticRatio(SampleRatio):
     ----------
     classifier : "linear", "quadratic" or a scikit-learn classifier, default "linear"
         "linear" is logistic regression on standardised numbers and dummies of nominal columns; "quadratic" adds squares
-        and products. Any other classifier with predict_proba is given the same columns.
+        and products. Any other classifier with predict_proba is given the same columns, and the records one by one:
+        whether a record of weight 2 is to it as two records is its own affair.
     ridge : float, default 1e-6
         Penalty of "linear" and "quadratic" per unit of mean log loss: keeps the weights finite where the samples can be
         told apart without error.
@@ -42,7 +42,8 @@ class LogisticRatio(SampleRatio):
     weights_ : array of shape (n_source,)
         Target over source, mean 1 over the source (in its record weights, if any: multiply by them to train).
     diagnostics_ : Diagnostics
-        Outside the common support is what the classifier scores beyond every record of the other sample.
+        Outside the common support is what the classifier scores beyond every record of the other sample: what it cannot
+        tell apart, it cannot see to be outside.
 
     Examples
     --------
@@ -71,18 +72,12 @@ class LogisticRatio(SampleRatio):
         self.kinds = kinds
         self.max_weight = max_weight
 
-    def _check(self) -> None:
-        super()._check()
-        if not self.ridge > 0:
-            raise InputError(f"ridge={self.ridge!r} must be above 0.")
-        if self.n_folds < 2:
-            raise InputError(f"n_folds={self.n_folds!r} must be at least 2.")
-
     def _read(
         self, source: nw.DataFrame[Any], target: nw.DataFrame[Any], weight_source: Floats, weight_target: Floats
     ) -> None:
         tables = {"X_source": source, "X_target": target}
         self._coding = Coding(tables, (weight_source, weight_target), self.kinds)
+        self._products = self._coding.find_products(source[:1]) if self.classifier == "quadratic" else None
         self._points = Points.of([self._code(source), self._code(target)])
         self._solve(weight_source, weight_target)
 
@@ -90,10 +85,16 @@ class LogisticRatio(SampleRatio):
         return self._coding.design(frame)
 
     def _solve(self, weight_source: Floats, weight_target: Floats) -> None:
-        masses = self._points.masses((weight_source, weight_target))
-        occurs = masses.sum(axis=1) > 0
-        model = DomainClassifier(self.classifier, ridge=self.ridge, calibrate=self.calibrate, n_folds=self.n_folds)
-        self._model = model.fit(self._points.at[occurs], masses[occurs])
+        weights = weight_source, weight_target
+        model = DomainClassifier(
+            self.classifier,
+            ridge=self.ridge,
+            calibrate=self.calibrate,
+            n_folds=self.n_folds,
+            products=self._products,
+        )
+        self._model = model.fit(self._points, weights)
+        masses = self._points.masses(weights)
         logs, (p, q) = self._log_ratio(self._points.at), (masses / masses.sum(axis=0)).T
         self._source_logs = logs[self._points.of_row[0]]
         self._outside = float(p[logs < logs[q > 0].min()].sum()), float(q[logs > logs[p > 0].max()].sum())

@@ -33,7 +33,8 @@ class NeighborRatio(SampleRatio):
     ----------
     n_neighbors : int, optional
         How many distinct points of both samples form a neighbourhood; default 7 sqrt(n), from 20 to 2,000. Points at
-        the same distance are taken in together or not at all.
+        the same distance are taken in together or not at all. Never more than half of the points of the smaller sample,
+        so that one that lies apart is seen to.
     kinds : mapping, optional
         Kinds of columns, as in :func:`shoal.anonymize`. Numbers are standardised, levels stand at distance 1.
     max_weight : float, optional
@@ -95,7 +96,7 @@ class NeighborRatio(SampleRatio):
         self._tree = cKDTree(at)
         n = len(at)
         wanted = int(np.clip(7 * np.sqrt(n), 20, 2000)) if self.n_neighbors is None else self.n_neighbors
-        self._k = min(wanted, n)
+        self._k = max(min(wanted, int((self._shares > 0).sum(axis=0).min()) // 2), 1)
         self._learn(at[:: -(-n // MOST_ANCHORS)])  # points are sorted: these are spread over all of them
         logs, anchor = np.zeros(len(occurs)), self._nearest_anchor(at)
         logs[occurs] = self._from_anchor(at, anchor)
@@ -140,7 +141,9 @@ class NeighborRatio(SampleRatio):
         away = at - self._anchors[anchor]
         length = np.sqrt((away**2).sum(axis=1))
         kept = np.minimum(1.0, self._reach[anchor] / np.where(length > 0, length, 1.0))
-        return np.asarray(self._value[anchor] + (self._slope[anchor] * away).sum(axis=1) * kept)
+        logs = self._value[anchor] + (self._slope[anchor] * away).sum(axis=1) * kept
+        most = np.log(2 * len(self._shares))  # no more can be told from so many points
+        return np.clip(logs, -most, most)
 
 
 def _fit_locally(away: Floats, mass: Floats) -> tuple[Floats, Floats, Floats]:

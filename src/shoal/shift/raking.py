@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -13,12 +12,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shoal.coding import Codes, Floats, read_keys
-from shoal.encoding import joint_codes, level_key
+from shoal.encoding import is_missing, joint_codes, level_key
 from shoal.errors import InputError, suggest
 from shoal.schema import read_any, read_frame
 from shoal.shift.ratio import DensityRatio, read_weights
 
-MET = 1e-10  # margins are met when no share is off by more
+MET = 1e-10  # margins are met when no share is off by more,
+NEARLY = 1e-8  # and, where that takes too long, when none is off by more than this
 AGREE = 1e-6  # two margins agree when no share, or total, is off by more (relative, for totals)
 MOST_ROUNDS = 20_000
 STALLED = 500  # rounds after which a gap that has not shrunk to a half of itself is taken for one that stays
@@ -57,7 +57,10 @@ def read_margins(margins: Margins) -> list[Margin]:
     """
     if not isinstance(margins, Mapping) or not margins:
         raise InputError("margins must map columns, or tuples of columns, to the counts or shares of their levels.")
-    read = [_read_margin((key,) if isinstance(key, str) else tuple(key), given) for key, given in margins.items()]
+    read = [
+        _read_margin(tuple(map(str, key)) if isinstance(key, tuple | list) else (str(key),), given)
+        for key, given in margins.items()
+    ]
     counts = [margin for margin in read if not any(abs(margin.total / whole - 1) < 1e-4 for whole in (1, 100))]
     for a, b in combinations(counts, 2):
         if abs(a.total - b.total) > AGREE * max(a.total, b.total):
@@ -78,13 +81,9 @@ def read_margins(margins: Margins) -> list[Margin]:
     return read
 
 
-def _is_nan(value: Any) -> bool:
-    return isinstance(value, float) and math.isnan(value)
-
-
 def _read_margin(columns: tuple[str, ...], given: Any) -> Margin:
     name = " x ".join(repr(column) for column in columns)
-    if isinstance(given, Mapping):
+    if isinstance(given, Mapping) or (hasattr(given, "items") and not hasattr(given, "columns")):  # or a pandas Series
         pairs = [(key if isinstance(key, tuple) else (key,), number) for key, number in given.items()]
     else:
         frame = read_frame(given)
@@ -103,7 +102,7 @@ def _read_margin(columns: tuple[str, ...], given: Any) -> Margin:
             count = np.nan
         if not np.isfinite(count) or count < 0:
             raise InputError(f"The margin {name} must hold counts or shares, none missing or negative.")
-        cell = tuple(None if level is None or _is_nan(level) else level_key(level) for level in key)
+        cell = tuple(None if is_missing(level) else level_key(level) for level in key)
         if cell in shares:
             raise InputError(f"The margin {name} has a level twice.")
         shares[cell] = count
@@ -161,7 +160,7 @@ class RakedRatio(DensityRatio):
         self.feature_names_in_ = np.array(
             list(dict.fromkeys(c for m in self._margins for c in m.columns)), dtype=object
         )
-        self.n_features_in_ = len(self.feature_names_in_)
+        self.n_features_in_ = len(source.columns)
         self._source = self._code(source)
         self._refuse_empty_levels(omega)
         self._solve(omega, omega)
@@ -208,40 +207,45 @@ class RakedRatio(DensityRatio):
         cell = joint_codes(list(self._source.T))
         first = np.unique(cell, return_index=True)[1]
         p = np.bincount(cell, weight_source) / weight_source.sum()
-        self._logs, self.n_rounds_ = self._fit_proportions(p, self._source[first])
+        every = range(len(self._margins))
+        self._logs, self.n_rounds_, gap = self._fit_proportions(p, self._source[first], every)
+        if gap > NEARLY:
+            self._refuse(p, self._source[first])
         self._source_logs = self._log_ratio(self._source)
         self._outside = float(p[np.isneginf(self._log_ratio(self._source[first]))].sum()), 0.0
 
-    def _fit_proportions(self, p: Floats, codes: Codes) -> tuple[list[Floats], int]:
-        """Return the log factors of every margin: scale to one margin after the other until all are met."""
-        wanted = [np.array(list(margin.shares.values())) for margin in self._margins]
-        factors = [np.ones(len(shares)) for shares in wanted]
-        mass, checked = p.copy(), np.inf
+    def _refuse(self, p: Floats, codes: Codes) -> None:
+        """Name the fewest margins that cannot be met together."""
+        every = range(len(self._margins))
+        for some in (some for size in every[1:] for some in combinations(every, size + 1)):
+            gap = self._fit_proportions(p, codes, some)[2]
+            if gap > NEARLY:
+                raise InputError(
+                    f"The margins {' and '.join(self._margins[m].name for m in some)} cannot be met together with positive "
+                    f"weights of the combinations that occur in X_source: a share stays off by {gap:.2g}. Pool levels, "
+                    "drop one of the margins, or correct it."
+                )
+
+    def _fit_proportions(self, p: Floats, codes: Codes, some: Sequence[int]) -> tuple[list[Floats], int, float]:
+        """Scale to one margin after the other until all are met; return log factors, rounds, and the largest gap."""
+        wanted = {m: np.array(list(self._margins[m].shares.values())) for m in some}
+        factors = {m: np.ones(len(shares)) for m, shares in wanted.items()}
+        mass, checked, gap = p.copy(), np.inf, np.inf
         for n_rounds in range(1, MOST_ROUNDS + 1):
-            for m, shares in enumerate(wanted):
+            for m, shares in wanted.items():
                 have = np.bincount(codes[:, m], mass, minlength=len(shares))
                 scale = np.divide(shares, have, out=np.zeros(len(shares)), where=have > 0)
                 factors[m] *= scale
                 mass *= scale[codes[:, m]]
-            gaps = [
-                np.abs(np.bincount(codes[:, m], mass, minlength=len(shares)) - shares).max()
-                for m, shares in enumerate(wanted)
-            ]
-            if max(gaps) < MET:
-                break
-            if n_rounds % STALLED == 0:
-                if max(gaps) > checked / 2:
-                    break
-                checked = max(gaps)
-        if not max(gaps) < 100 * MET:
-            names = " and ".join(self._margins[m].name for m in np.argsort(gaps)[::-1][:2] if gaps[m] > MET)
-            names += "" if " and " in names else f" and {self._margins[-1].name}"
-            raise InputError(
-                f"The margins {names} cannot be met together by the combinations that occur in X_source: a share stays "
-                f"off by {max(gaps):.2g}. Pool levels, drop one of the margins, or correct it."
+            gap = max(
+                float(np.abs(np.bincount(codes[:, m], mass, minlength=len(shares)) - shares).max())
+                for m, shares in wanted.items()
             )
+            if gap < MET or (n_rounds % STALLED == 0 and gap > checked / 2):
+                break
+            checked = gap if n_rounds % STALLED == 0 else checked
         with np.errstate(divide="ignore"):
-            return [np.log(factor) for factor in factors], n_rounds
+            return [np.log(factor) for factor in factors.values()], n_rounds, gap
 
     def _log_ratio(self, coded: Codes) -> Floats:
         return np.sum([logs[coded[:, m]] for m, logs in enumerate(self._logs)], axis=0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any, Self
 
@@ -14,13 +13,14 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
 from shoal.coding import Coding, Kinds
+from shoal.encoding import is_missing
 from shoal.errors import InputError, suggest
 from shoal.schema import read_any
 from shoal.shift.diagnostics import Diagnostics
 from shoal.shift.domains import DomainClassifier
 from shoal.shift.empirical import EmpiricalRatio
 from shoal.shift.points import Points
-from shoal.shift.ratio import Floats, read_weights
+from shoal.shift.ratio import Floats, SampleRatio, read_weights
 
 _RESPONSE = "response"
 
@@ -39,7 +39,7 @@ class TransferWeights(BaseEstimator):
     ratio : DensityRatio, optional
         For the second factor, default EmpiricalRatio(); fitted anew for every task that has a target.
     ridge, calibrate, n_folds, kinds
-        As in :class:`LogisticRatio`.
+        As in :class:`LogisticRatio`; in kinds, the response is named "response".
 
     Attributes
     ----------
@@ -106,6 +106,11 @@ class TransferWeights(BaseEstimator):
             raise InputError(f"X has a column named {_RESPONSE!r}; rename it.")
         omega = read_weights(sample_weight, len(frame), "sample_weight")
         names, of_row = _read_tasks(task, len(frame), omega)
+        for what, mapping in (("X_target", X_target), ("weight_target", weight_target)):
+            if not isinstance(mapping, Mapping | None):
+                raise InputError(f"{what} must map tasks to what they have, such as {{'a': ...}}.")
+        if not isinstance(self.ratio, SampleRatio | None):
+            raise InputError("ratio must be an EmpiricalRatio, LogisticRatio or NeighborRatio.")
         targets, target_weights = dict(X_target or {}), dict(weight_target or {})
         for what, given in (("X_target", targets), ("weight_target", target_weights)):
             for name in given:
@@ -113,12 +118,13 @@ class TransferWeights(BaseEstimator):
                     raise InputError(f"{what} names the task {name!r}{suggest(name, names.tolist())}")
         logs = self._compare_tasks(frame, np.asarray(y), of_row, omega, len(names))
         self.ratios_ = {}
+        kinds = {name: kind for name, kind in (self.kinds or {}).items() if name != _RESPONSE}
         self.tasks_ = names
         for t, name in enumerate(names.tolist()):
             if name not in targets:
                 continue
             rows = np.flatnonzero(of_row == t)
-            ratio = EmpiricalRatio(kinds=self.kinds) if self.ratio is None else clone(self.ratio)
+            ratio = EmpiricalRatio(kinds=kinds) if self.ratio is None else clone(self.ratio)
             own = frame[rows].to_native()
             self.ratios_[name] = ratio.fit(
                 own, targets[name], weight_source=omega[rows], weight_target=target_weights.get(name)
@@ -145,18 +151,27 @@ class TransferWeights(BaseEstimator):
         """Return log p(t | x, y) - log p(t) of every record, shape (n, m)."""
         if y.shape != (len(frame),):
             raise InputError(f"y must have {len(frame)} values, one for every record, but its shape is {y.shape}.")
-        response = nw.new_series(_RESPONSE, y.tolist(), backend=frame.implementation)
+        if any(is_missing(value) for value in y.tolist()):
+            raise InputError("y has missing values; every record needs a response.")
+        try:
+            response = nw.new_series(_RESPONSE, y.tolist(), backend=frame.implementation)
+        except TypeError:
+            raise InputError("y must be numbers or classes of one type.") from None
         together = frame.with_columns(response)
         coding = Coding({"X and y": together}, [omega], self.kinds)
-        points = Points.of([coding.design(together)])
-        n_points = len(points.at)
-        joint = np.bincount(points.of_row[0] * n_tasks + of_row, omega, minlength=n_points * n_tasks)
-        masses = joint.reshape(n_points, n_tasks)
-        classifier = DomainClassifier(self.classifier, ridge=self.ridge, calibrate=self.calibrate, n_folds=self.n_folds)
-        occurs = masses.sum(axis=1) > 0
-        logs = classifier.fit(points.at[occurs], masses[occurs]).log_likelihoods(points.at)
-        prior = masses.sum(axis=0) / masses.sum()
-        return np.asarray(logs - logsumexp(logs, axis=1, keepdims=True, b=prior))[points.of_row[0]]
+        products = coding.find_products(together[:1]) if self.classifier == "quadratic" else None
+        samples = [np.flatnonzero(of_row == t) for t in range(n_tasks)]
+        design = coding.design(together)
+        points = Points.of([design[rows] for rows in samples])
+        classifier = DomainClassifier(
+            self.classifier, ridge=self.ridge, calibrate=self.calibrate, n_folds=self.n_folds, products=products
+        )
+        logs = classifier.fit(points, tuple(omega[rows] for rows in samples)).log_likelihoods(points.at)
+        prior = np.bincount(of_row, omega) / omega.sum()
+        at_points = np.asarray(logs - logsumexp(logs, axis=1, keepdims=True, b=prior))
+        found = np.empty((len(frame), n_tasks))
+        found[np.concatenate(samples)] = at_points[np.concatenate(points.of_row)]
+        return found
 
     def _diagnose(self, name: Any, t: int, share: Floats) -> Diagnostics:
         ratio = self.ratios_.get(name)
@@ -179,7 +194,7 @@ def _read_tasks(task: ArrayLike, n: int, omega: Floats) -> tuple[NDArray[Any], N
     if given.shape != (n,):
         raise InputError(f"task must have {n} values, one for every record, but its shape is {given.shape}.")
     values = given.tolist()
-    if any(value is None or (isinstance(value, float) and math.isnan(value)) for value in values):
+    if any(is_missing(value) for value in values):
         raise InputError("task has missing values; every record needs a task.")
     names = sorted(set(values), key=lambda name: (str(type(name)), name))
     code = {name: t for t, name in enumerate(names)}

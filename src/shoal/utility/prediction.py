@@ -48,7 +48,7 @@ def relative_bias(y: ArrayLike, predicted: ArrayLike, sample_weight: ArrayLike |
     """
     truth, guess, weight = _read(y, predicted, sample_weight)
     total = float(weight @ truth)
-    if total == 0:
+    if abs(total) <= 1e-12 * float(weight @ np.abs(truth)):
         raise InputError("The responses sum to 0, so there is no bias relative to them.")
     return float(weight @ (guess - truth)) / total
 
@@ -64,7 +64,7 @@ def r_squared(y: ArrayLike, predicted: ArrayLike, sample_weight: ArrayLike | Non
     truth, guess, weight = _read(y, predicted, sample_weight)
     centre = float(weight @ truth) / float(weight.sum())
     spread = float(weight @ (truth - centre) ** 2)
-    if spread == 0:
+    if spread <= 1e-24 * float(weight @ truth**2):
         raise InputError("All responses are equal, so there is no variance to explain.")
     return 1 - float(weight @ (guess - truth) ** 2) / spread
 
@@ -124,11 +124,11 @@ def summarise(value: float, draws: Sequence[float] | Floats, confidence: float) 
 def _read(y: ArrayLike, predicted: ArrayLike, sample_weight: ArrayLike | None) -> tuple[Floats, Floats, Floats]:
     try:
         truth, guess = np.asarray(y, dtype=np.float64), np.asarray(predicted, dtype=np.float64)
+        given = np.ones(len(truth)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
     except (TypeError, ValueError):
-        raise InputError("y and predicted must be numbers.") from None
+        raise InputError("y, predicted and sample_weight must be numbers, one for every record.") from None
     if truth.ndim != 1 or truth.shape != guess.shape or len(truth) == 0:
         raise InputError(f"y and predicted must have the same shape (n,), but have {truth.shape} and {guess.shape}.")
     if not np.isfinite(truth).all() or not np.isfinite(guess).all():
         raise InputError("y and predicted must not have missing or infinite values.")
-    given = np.ones(len(truth)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
     return truth, guess, read_weight(given, len(truth), "sample_weight")
