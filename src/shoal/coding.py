@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any, Self
 
 import narwhals.stable.v2 as nw
@@ -47,7 +48,9 @@ class CodedColumn:
         mass = np.concatenate([part / part.sum() / len(masses) for part in masses])
         family = find_family(parts[0])
         if column.kind == "nominal":
-            keys = [key for part in parts for key in read_keys(part)]
+            each = [read_keys(part) for part in parts]
+            _refuse_other_types(column.name, [set(part) for part in each])
+            keys = [key for part in each for key in part]
             levels = {key for key, here in zip(keys, mass > 0, strict=True) if here} - {None}
             known = {level: i for i, level in enumerate(sorted(levels, key=lambda key: (str(type(key)), key)))}
             learnt = cls(column, family, known, np.empty(0), np.empty(0))
@@ -88,12 +91,7 @@ class CodedColumn:
         gone = self.n_levels - 1
         if self.column.kind == "nominal":
             keys = read_keys(series)
-            if self.known and {type(key) for key in self.known}.isdisjoint(
-                {type(k) for k in keys} - {type(None)} or {str, float}
-            ):
-                raise InputError(
-                    f"Column {series.name!r} holds numbers in one table and texts in another; convert one."
-                )
+            _refuse_other_types(series.name, [set(self.known), set(keys)])
             codes = (gone if key is None else self.known.get(key, UNSEEN) for key in keys)
             return np.fromiter(codes, dtype=np.int64, count=len(series))
         numbers = read_numbers(series, self.column)
@@ -219,6 +217,13 @@ def read_keys(series: nw.Series[Any]) -> list[Any]:
     """Return what makes values the same in tables of any kind: a number, or a text; None where missing."""
     values = zip(series.to_list(), find_missing(series), strict=True)
     return [None if gone else level_key(value) for value, gone in values]
+
+
+def _refuse_other_types(name: str, samples: Sequence[set[Any]]) -> None:
+    """Refuse levels that are numbers in one table and texts in another: none of them would be the same."""
+    types = [found for keys in samples if (found := {type(key) for key in keys if key is not None})]
+    if any(a.isdisjoint(b) for a, b in pairwise(types)):
+        raise InputError(f"Column {name!r} holds numbers in one table and texts in another; convert one of them.")
 
 
 def find_family(series: nw.Series[Any]) -> str:

@@ -11,7 +11,7 @@ from sklearn.neighbors import KNeighborsRegressor
 import shoal
 from shoal.errors import InputError
 from shoal.market import MarketRiskAssessment, make_cost_model
-from shoal.shift import EmpiricalRatio, LogisticRatio, ShiftWarning
+from shoal.shift import EmpiricalRatio, LogisticRatio, RakedRatio, ShiftWarning
 
 pytestmark = pytest.mark.filterwarnings("ignore::shoal.shift.ShiftWarning")  # asserted where they are meant
 QI = ["sex", "age_group", "income"]
@@ -59,16 +59,17 @@ def margins(table):
 
 
 def assess(world, **options):
-    settings = {key: options.pop(key) for key in ("model", "ratio", "enrolment", "cost_of_living") if key in options}
+    chosen = ("model", "ratio", "enrolment", "cost_of_living", "n_resamples")
+    settings = {"n_resamples": 20} | {key: options.pop(key) for key in chosen if key in options}
     given = {"cost": "cost", "existing": world["existing"][QI], "new": world["new"][QI], **options}
-    return MarketRiskAssessment(**settings, n_resamples=40).assess(given.pop("members", world["members"]), **given)
+    return MarketRiskAssessment(**settings).assess(given.pop("members", world["members"]), **given)
 
 
 def test_the_cost_of_new_enrollees_is_found(world):
     truth = expected_cost(world)
     members = world["members"]["cost"].mean()
     for options in ({"model": None}, {}, {"ratio": LogisticRatio()}, {"model": "multiplicative"}):
-        risk = assess(world, **options)
+        risk = assess(world, **options, n_resamples=40)
         assert risk.cost.value == pytest.approx(truth, rel=0.07)
         assert risk.cost.interval[0] < truth < risk.cost.interval[1]
         assert abs(members / truth - 1) > 0.2  # unweighted, one would be far off
@@ -89,7 +90,7 @@ def test_additive_and_plain_averages_agree(world):
 
 
 def test_segments(world):
-    risk = assess(world, segments=["age_group", "sex"])
+    risk = assess(world, segments=["age_group", "sex"], n_resamples=40)
     assert [s.level for s in risk.segments] == [*AGES, "female", "male"]  # ordered levels in their order
     ages = risk.segments[:8]
     assert sum(s.share_new for s in ages) == pytest.approx(1)
@@ -123,8 +124,10 @@ def test_direction_is_new_over_existing(world):
     """Exchanging the markets inverts the weights, whichever way they are given."""
     tables, both = (world["existing"][QI], world["new"][QI]), (margins(world["existing"]), margins(world["new"]))
     for old, new in (tables, both, (tables[0], both[1]), (both[0], tables[1])):
-        there, back = assess(world, existing=old, new=new), assess(world, existing=new, new=old)
-        age = world["members"]["age_group"].to_physical().to_numpy()
+        members = world["members"][:1500]
+        there = assess(world, members=members, existing=old, new=new)
+        back = assess(world, members=members, existing=new, new=old)
+        age = members["age_group"].to_physical().to_numpy()
         assert np.average(age, weights=there.weights) > age.mean() > np.average(age, weights=back.weights)
         product = there.weights * back.weights
         middle = (there.weights > 0) & (back.weights > 0)
@@ -218,10 +221,13 @@ def test_weak_weights_are_warned_of(world):
 
 
 def test_own_models_are_taken(world):
-    numbers = world["members"].with_columns(old=pl.col("age_group").to_physical().cast(pl.Float64))
+    members = world["members"][:2000]
+    numbers = members.with_columns(old=pl.col("age_group").to_physical().cast(pl.Float64))
     risk = assess(world, members=numbers, model=LinearRegression(), features=["old"])
-    assert risk.cost.value == pytest.approx(assess(world).cost.value, rel=1e-9)  # both are weighted means
-    own = assess(world, model=make_cost_model("additive", "numeric"))
+    assert risk.cost.value == pytest.approx(
+        assess(world, members=members).cost.value, rel=1e-9
+    )  # both are weighted means
+    own = assess(world, members=members, model=make_cost_model("additive", "numeric"))
     assert own.cost.value == pytest.approx(risk.cost.value, rel=1e-9)
 
 
@@ -235,9 +241,9 @@ def test_progress_is_told(world):
 
 
 def test_intervals_are_repeatable_and_honest(world):
-    one, again = assess(world), assess(world)
+    one, again = assess(world, n_resamples=60), assess(world, n_resamples=60)
     assert one.cost == again.cost
-    few = MarketRiskAssessment(n_resamples=100).assess(
+    few = MarketRiskAssessment(n_resamples=60).assess(
         world["members"][:1500], cost="cost", existing=world["existing"][QI], new=world["new"][QI]
     )
     assert np.diff(few.cost.interval)[0] > 2 * np.diff(one.cost.interval)[0]
@@ -247,7 +253,8 @@ def test_intervals_are_repeatable_and_honest(world):
     ("options", "text"),
     [
         ({"cost": "price"}, "cost='price' is not a column"),
-        ({"cost": "sex"}, "cost='sex' must be numbers"),
+        ({"cost": "education"}, "cost='education' must be numbers"),
+        ({"cost": "sex"}, "new has the members' column of costs"),
         ({"cost": None}, "cost must name"),
         ({"segments": ["agegroup"]}, "did you mean 'age_group'"),
         ({"segments": ["weight"]}, "more than 32 distinct"),
@@ -263,6 +270,12 @@ def test_intervals_are_repeatable_and_honest(world):
         ({"cost_of_living": 0}, "cost_of_living=0"),
         ({"enrollees": -1}, "enrollees=-1"),
         ({"enrolment": lambda table: [1.0]}, "enrolment must return"),
+        ({"enrolment": lambda table: table["sex"]}, "enrolment must return numbers"),
+        ({"model": LinearRegression()}, "LinearRegression could not be fitted"),
+        ({"features": []}, "features must be a list"),
+        ({"columns": "sex"}, "columns must be a list"),
+        ({"new": None}, "new must be a table"),
+        ({"ratio": RakedRatio()}, "ratio must be an EmpiricalRatio"),
         ({"enrolment": lambda table: np.zeros(len(table))}, "No member is like anybody"),
     ],
 )
@@ -286,3 +299,104 @@ def test_margins_of_the_existing_market_cannot_be_empty_where_members_are(world)
     empty.pop(("sex", "income"))
     with pytest.raises(InputError, match="infinite weight"):
         assess(world, existing=empty, new=world["new"][["age_group"]], ratio=EmpiricalRatio())
+
+
+# ---------------------------------------------------------------- what once went wrong, silently
+
+
+@pytest.fixture
+def towns():
+    """Young, middle and old people at 100, 200 and 1000; a market of them, and an older one."""
+    rng = np.random.default_rng(0)
+
+    def draw_town(shares, n=3000):
+        age = rng.choice(["young", "middle", "old"], n, p=shares)
+        return pl.DataFrame({"age": age, "sex": rng.choice(["f", "m"], n)}).with_columns(
+            cost=pl.col("age").replace_strict({"young": 100.0, "middle": 200.0, "old": 1000.0})
+        )
+
+    return {
+        "members": draw_town([0.6, 0.4, 0.0]),
+        "existing": draw_town([0.4, 0.3, 0.3]),
+        "new": draw_town([0.2, 0.2, 0.6]),
+    }
+
+
+@pytest.mark.parametrize("new", ["table", "margins"])
+@pytest.mark.parametrize("existing", ["table", "margins"])
+def test_people_whom_no_member_is_like_are_told_of(towns, new, existing):
+    share = {name: {a: (towns[name]["age"] == a).mean() for a in ("young", "middle", "old")} for name in towns}
+    sides = {
+        name: towns[name][["age"]] if form == "table" else {"age": share[name]}
+        for name, form in (("new", new), ("existing", existing))
+    }
+    if new == existing == "margins":  # there is nobody but the members to be raked
+        with pytest.raises(InputError, match="'age' has people where X_source has nobody .old"):
+            MarketRiskAssessment(n_resamples=20).assess(towns["members"], cost="cost", **sides)
+        return
+    with pytest.warns(ShiftWarning, match="of the target is unlike anything in the source"):
+        risk = MarketRiskAssessment(n_resamples=20).assess(towns["members"], cost="cost", **sides)
+    assert risk.diagnostics.target_outside == pytest.approx(share["new"]["old"])
+
+
+def test_numbers_and_texts_are_not_taken_for_each_other(towns):
+    coded = towns["members"].with_columns(age=pl.col("age").replace_strict({"young": 1, "middle": 2, "old": 3}))
+    with pytest.raises(InputError, match="'age' holds numbers"):
+        MarketRiskAssessment(n_resamples=20).assess(
+            coded, cost="cost", existing=towns["existing"][["age"]], new=towns["new"][["age"]]
+        )
+    with pytest.raises(InputError, match="'age' says nothing"):
+        MarketRiskAssessment(n_resamples=20).assess(
+            coded, cost="cost", existing=towns["existing"][["age"]], new={"age": {"young": 1, "middle": 1, "old": 1}}
+        )
+
+
+def test_a_combination_that_the_new_market_has_not_has_no_weight(towns):
+    """Margins of the existing market beside a table of the new one, in which no man is old."""
+    new = towns["new"].filter((pl.col("age") != "old") | (pl.col("sex") == "f"))
+    margins_of_both = {"age": {"young": 0.4, "middle": 0.3, "old": 0.3}, "sex": {"f": 0.5, "m": 0.5}}
+    risk = MarketRiskAssessment(n_resamples=20).assess(
+        towns["existing"], cost="cost", existing=margins_of_both, new=new[["age", "sex"]]
+    )
+    nowhere = ((towns["existing"]["age"] == "old") & (towns["existing"]["sex"] == "m")).to_numpy()
+    assert (risk.weights[nowhere] == 0).all()
+    assert (risk.weights[~nowhere] > 0).all()
+
+
+def test_margins_of_more_columns_than_the_new_market_has(towns):
+    existing = {"age": {"young": 0.4, "middle": 0.3, "old": 0.3}, "sex": {"f": 0.5, "m": 0.5}}
+    risk = MarketRiskAssessment(n_resamples=20).assess(
+        towns["existing"], cost="cost", existing=existing, new={"age": {"young": 0.2, "middle": 0.2, "old": 0.6}}
+    )
+    assert risk.cost.value == pytest.approx(0.2 * 100 + 0.2 * 200 + 0.6 * 1000, rel=0.01)
+
+
+def test_releases_are_markets_too(towns):
+    roles = {"quasi_identifiers": ["age", "sex"], "sensitive": ["cost"], "k": 5, "n_releases": 0}
+    roles |= {"random_state": 0, "allow_leaks": ["cost"]}
+    release = shoal.anonymize(towns["existing"], **roles)
+    other = shoal.anonymize(towns["new"], **roles)
+    risk = MarketRiskAssessment(n_resamples=20).assess(release, existing=release, new=other)
+    assert risk.cost.value == pytest.approx(660, rel=0.1)
+    rows = towns["existing"].with_columns(person=np.arange(3000) // 3)
+    same = rows.group_by("person").first().join(rows[["person"]], on="person")
+    several = shoal.anonymize(same, unit="person", **roles)
+    with pytest.raises(InputError, match="several rows per person"):
+        MarketRiskAssessment().assess(several, new=other)
+
+
+def test_a_cap_holds_for_margins_too(towns):
+    margins_of_new = {"age": {"young": 0.1, "middle": 0.1, "old": 0.8}}
+    capped = MarketRiskAssessment(ratio=EmpiricalRatio(max_weight=1.5), n_resamples=20).assess(
+        towns["existing"], cost="cost", new=margins_of_new
+    )
+    assert capped.weights.max() == pytest.approx(1.5)
+    assert capped.diagnostics.clipped_mass > 0.2
+
+
+def test_costs_of_nothing(towns):
+    free = towns["existing"].with_columns(cost=0.0)
+    risk = MarketRiskAssessment(n_resamples=20).assess(free, cost="cost", new=towns["new"][["age"]], raw=free)
+    assert risk.cost.value == 0
+    assert np.isnan(risk.cost_of_privacy)
+    assert "raw data say 0" in str(risk)

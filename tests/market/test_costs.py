@@ -102,6 +102,8 @@ def test_two_parts_by_hand(cohort, weights):
 def test_two_parts_where_there_is_one():
     X = np.arange(20.0)[:, None]
     np.testing.assert_array_equal(TwoPartRegressor().fit(X, np.zeros(20)).predict(X), 0.0)
+    unpaid = TwoPartRegressor().fit(X, X[:, 0], sample_weight=(X[:, 0] == 0).astype(float))
+    np.testing.assert_array_equal(unpaid.predict(X), 0.0)
     np.testing.assert_allclose(TwoPartRegressor().fit(X, np.exp(X[:, 0] / 10)).predict(X), np.exp(X[:, 0] / 10))
 
 

@@ -10,11 +10,13 @@ import sklearn
 from scipy import sparse
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import TransformedTargetRegressor, make_column_transformer
-from sklearn.ensemble import VotingRegressor
+from sklearn.ensemble import BaggingRegressor, StackingRegressor, VotingRegressor
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
-from sklearn.metrics import mean_squared_error
-from sklearn.model_selection import GridSearchCV, KFold
+from sklearn.metrics import make_scorer, max_error, mean_squared_error
+from sklearn.model_selection import GridSearchCV, KFold, ShuffleSplit
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.multioutput import MultiOutputRegressor
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, PolynomialFeatures, StandardScaler
@@ -62,15 +64,17 @@ def test_a_fit_is_weighted_least_squares(data):
         TransformedTargetRegressor(LinearRegression()),
         GridSearchCV(make_pipeline(StandardScaler(), Ridge()), {"ridge__alpha": [1e-12]}),
         VotingRegressor([("a", LinearRegression()), ("b", LinearRegression())]),
+        TransformedTargetRegressor(),
+        StackingRegressor([("a", LinearRegression())], final_estimator=LinearRegression()),
     ],
-    ids=["pipeline", "nested", "transformed", "search", "voting"],
+    ids=["pipeline", "nested", "transformed", "search", "voting", "transformed by default", "stacking"],
 )
 def test_weights_reach_the_model_inside(estimator, data):
     X, y, target, _ = data
     weights = LogisticRatio().fit(X, target).weights_
     intercept, slope = weighted_line(X, y, weights)
     model = importance_weighted_fit(estimator, X, y, target)
-    np.testing.assert_allclose(model.predict([[2.0]]), intercept + 2 * slope, rtol=1e-5)
+    np.testing.assert_allclose(model.predict([[2.0]]), intercept + 2 * slope, rtol=1e-3)  # stacking: fitted in folds
     assert not hasattr(estimator, "n_features_in_")  # a clone was fitted
 
 
@@ -84,6 +88,12 @@ def test_weights_reach_the_model_inside(estimator, data):
         GridSearchCV(KNeighborsRegressor(), {"n_neighbors": [3]}),
         VotingRegressor([("a", LinearRegression()), ("b", KNeighborsRegressor())]),
         CalibratedClassifierCV(KNeighborsClassifier()),  # scikit-learn would warn, and leave the weights out
+        CalibratedClassifierCV(make_pipeline(StandardScaler(), LogisticRegression())),  # likewise
+        VotingRegressor([("a", make_pipeline(StandardScaler(), LinearRegression()))]),  # scikit-learn cannot
+        StackingRegressor([("a", LinearRegression())], final_estimator=KNeighborsRegressor()),
+        MultiOutputRegressor(make_pipeline(StandardScaler(), LinearRegression())),
+        OneVsRestClassifier(LogisticRegression()),
+        BaggingRegressor(KNeighborsRegressor()),
         make_pipeline(StandardScaler(), "passthrough"),
         "no estimator",
     ],
@@ -102,6 +112,14 @@ def test_metadata_routing_is_followed(data):
         model = make_pipeline(StandardScaler(), LinearRegression().set_fit_request(sample_weight=True))
         model.steps[0][1].set_fit_request(sample_weight=False)
         np.testing.assert_allclose(importance_weighted_fit(model, X, y, target).predict(X[:5]), expected)
+        asked = LinearRegression().set_fit_request(sample_weight=True)
+        for silent in (
+            make_pipeline(StandardScaler().set_fit_request(sample_weight=True), KNeighborsRegressor()),
+            VotingRegressor([("a", asked), ("b", KNeighborsRegressor())]),
+            BaggingRegressor(KNeighborsRegressor()),
+        ):
+            with pytest.raises(InputError, match="sample weights"):
+                importance_weighted_fit(silent, X, y, target)
         with pytest.raises(sklearn.exceptions.UnsetMetadataPassedError):
             importance_weighted_fit(make_pipeline(StandardScaler(), LinearRegression()), X, y, target)
 
@@ -188,12 +206,28 @@ def test_cross_validation_of_classifiers_tables_and_sparse_matrices():
         ({"X_target": pl.DataFrame({"z": [1.0]})}, "X_target has"),
         ({"ratio": np.r_[np.ones(8), np.zeros(32)], "cv": KFold(5)}, "weight 0 only"),
         ({"ratio": np.ones(40), "scoring": "r3"}, "scoring='r3'"),
+        ({"ratio": np.ones(40), "scoring": max_error}, "scoring must take sample_weight"),
+        ({"ratio": np.ones(40), "cv": 1}, "cv=1 must lie"),
+        ({"ratio": np.ones(40), "cv": ShuffleSplit(3)}, "every record exactly once"),
+        ({"ratio": np.r_[np.ones(20), np.zeros(20)], "sample_weight": np.r_[np.zeros(20), np.ones(20)]}, "any weight"),
     ],
 )
 def test_wrong_input_is_refused(options, text):
     X = pl.DataFrame({"x": np.arange(40.0)})
     with pytest.raises(InputError, match=text):
         importance_weighted_cv(LinearRegression(), X, np.arange(40.0), **options)
+
+
+def test_folds_and_scores_in_other_forms(data):
+    X, y, target, _ = data
+    expected = importance_weighted_cv(LinearRegression(), X, y, target, cv=KFold(3), scoring="neg_mean_squared_error")
+    scorer = make_scorer(mean_squared_error, greater_is_better=False)
+    for cv in (list(KFold(3).split(X)), KFold(np.int64(3))):
+        found = importance_weighted_cv(LinearRegression(), X, y, target, cv=cv, scoring=scorer)
+        np.testing.assert_allclose(found.scores, expected.scores)
+    assert len(importance_weighted_cv(LinearRegression(), X, y, target, cv=np.int64(4)).scores) == 4
+    plain = importance_weighted_cv(KNeighborsRegressor(), X, y, target, weighted_fit=False)  # no weights are needed
+    assert plain.mean > 0.5
 
 
 def test_responses_of_another_length_are_refused():

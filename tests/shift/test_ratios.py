@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -10,11 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
-from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier
 from threadpoolctl import threadpool_limits
 
 from shoal.errors import InputError
@@ -594,3 +597,135 @@ def test_pandas_may_name_columns_by_numbers():
     expected = LogisticRatio().fit(X.to_numpy(), X.to_numpy() + 0.1).weights_
     np.testing.assert_allclose(LogisticRatio().fit(X, X + 0.1).weights_, expected, rtol=1e-6)
     assert pa.Table.from_pandas(X) is not None
+
+
+# ---------------------------------------------------------------- what once went wrong, silently
+
+
+def test_folds_do_not_follow_the_levels_of_a_column():
+    """Five folds and five levels: if folds were levels, calibration would turn the weights round."""
+    rng = np.random.default_rng(0)
+    n, shares = 6000, [0.1, 0.4, 0.1, 0.3, 0.1]
+    source = np.column_stack([np.arange(n) % 8, rng.integers(0, 5, n)]).astype(float)
+    target = np.column_stack([np.arange(n) % 8, rng.choice(5, n, p=shares)]).astype(float)
+    for classifier in (DecisionTreeClassifier(random_state=0), RandomForestClassifier(20, random_state=0)):
+        fitted = LogisticRatio(classifier).fit(source, target)
+        means = [fitted.weights_[source[:, 1] == level].mean() for level in range(5)]
+        np.testing.assert_allclose(means, np.array(shares) / 0.2, rtol=0.15)
+
+
+def test_a_forest_sees_the_records_of_a_cell_one_by_one():
+    """Two columns of four levels are 16 points; a classifier that counts records must see 12,000 of them."""
+    rng = np.random.default_rng(1)
+    source, target = rng.integers(0, 4, (6000, 2)).astype(float), rng.integers(0, 4, (6000, 2)).astype(float)
+    target[:, 1] = rng.choice(4, 6000, p=[0.1, 0.5, 0.1, 0.3])
+    with threadpool_limits(1):
+        for classifier in (
+            RandomForestClassifier(20, min_samples_leaf=20, random_state=0),
+            HistGradientBoostingClassifier(),
+        ):
+            fitted = LogisticRatio(classifier).fit(source, target)
+            means = [fitted.weights_[source[:, 1] == level].mean() for level in range(4)]
+            np.testing.assert_allclose(means, [0.4, 2.0, 0.4, 1.2], rtol=0.15)
+
+
+def test_small_samples_are_calibrated_or_refused():
+    X = np.arange(40.0)[:, None]
+    few = LogisticRatio(LogisticRegression()).fit(X, X[::15])  # three records: three folds
+    assert np.isfinite(few.weights_).all()
+    with pytest.raises(InputError, match="calibrate=False"):
+        LogisticRatio(LogisticRegression()).fit(X, X[:1])
+    assert np.isfinite(LogisticRatio(LogisticRegression(), calibrate=False).fit(X, X[:1]).weights_).all()
+
+
+@pytest.mark.parametrize("ratio", RATIOS, ids=name)
+def test_values_of_another_family_are_refused(ratio):
+    texts, numbers = pl.DataFrame({"x": ["1", "2"] * 20}), pl.DataFrame({"x": [1, 2] * 20})
+    categories = pd.DataFrame({"x": pd.Categorical([1, 2] * 20)})
+    days = pl.DataFrame({"x": [datetime.date(2020, 1, 1), datetime.date(2020, 1, 2)] * 20})
+    hours = pl.DataFrame({"x": [datetime.time(1), datetime.time(2)] * 20})
+    for source, target in ((texts, numbers), (numbers, texts), (texts, categories), (days, numbers), (days, hours)):
+        with pytest.raises(InputError, match="'x' holds"):
+            clone(ratio).fit(source, target)
+        with pytest.raises(InputError, match="'x' holds"):
+            clone(ratio).fit(source, source).predict(target)
+
+
+@pytest.mark.parametrize("ratio", RATIOS, ids=name)
+def test_dates_are_the_same_in_every_dtype(ratio):
+    rng = np.random.default_rng(0)
+    offsets = [rng.integers(0, 20, 300), rng.integers(5, 25, 200)]
+    dates = [[datetime.date(2020, 1, 1) + datetime.timedelta(days=int(day)) for day in part] for part in offsets]
+    expected = clone(ratio).fit(*(pl.DataFrame({"x": part}) for part in dates)).weights_
+    objects = [pd.DataFrame({"x": pd.Series(part, dtype=object)}) for part in dates]
+    stamps = [pd.DataFrame({"x": pd.to_datetime(pd.Series(part))}) for part in dates]
+    for source, target in (objects, stamps, (objects[0], stamps[1]), (stamps[0], objects[1])):
+        np.testing.assert_allclose(clone(ratio).fit(source, target).weights_, expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("ratio", RATIOS, ids=name)
+def test_one_record_is_weighed_as_it_is_among_others(ratio):
+    source, target = mixed(300, 1), mixed(300, 2, older=1.0)
+    fitted = clone(ratio).fit(source, target)
+    weights = fitted.predict(source)
+    for row in (0, int(source["age"].is_null().arg_true()[0]), int(source["region"].is_null().arg_true()[0])):
+        np.testing.assert_allclose(fitted.predict(source[row]), weights[[row]])
+
+
+@pytest.mark.parametrize("ratio", RATIOS, ids=name)
+def test_a_record_of_weight_zero_is_not_there(ratio, rng):
+    X, Z = rng.integers(0, 32, (400, 1)).astype(float), rng.integers(4, 32, (300, 1)).astype(float)
+    expected = clone(ratio).fit(X, Z).weights_
+    more = clone(ratio).fit(np.vstack([X, [[99.5]]]), Z, weight_source=np.append(np.ones(400), 0.0)).weights_
+    np.testing.assert_allclose(more[:-1], expected, rtol=1e-6)
+    assert np.isfinite(more).all()
+
+
+@pytest.mark.parametrize("ratio", RATIOS[1:], ids=name)
+def test_values_of_any_size(ratio, gaussian):
+    shift = gaussian(500, 400, d=1)
+    expected = clone(ratio).fit(shift.source, shift.target).weights_
+    for unit in (1e200, 1e-200):
+        found = clone(ratio).fit(shift.source * unit, shift.target * unit).weights_
+        np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+def test_samples_that_lie_apart_are_seen_to():
+    rng = np.random.default_rng(0)
+    source, target = rng.normal(0, 1, (1000, 1)), rng.normal(100, 0.1, (100, 1))
+    with pytest.warns(ShiftWarning, match="100% of the target is unlike anything"):
+        fitted = NeighborRatio().fit(source, target)
+    assert fitted.predict([[100.0]])[0] < 1e5
+
+
+def test_ordered_levels_may_be_more_in_one_table():
+    low = pl.Enum(["lo", "hi"])
+    source = pl.DataFrame({"x": pl.Series(["lo", "hi"] * 20, dtype=low)})
+    target = pl.DataFrame({"x": pl.Series(["lo", "hi", "top", "hi"] * 10, dtype=pl.Enum(["lo", "hi", "top"]))})
+    fitted = EmpiricalRatio().fit(source, target)
+    assert fitted.diagnostics_.target_outside == pytest.approx(0.25)
+    other = pl.DataFrame({"x": pl.Series(["hi", "lo"] * 20, dtype=pl.Enum(["hi", "lo"]))})
+    with pytest.raises(InputError, match="ordered levels of column 'x' differ"):
+        EmpiricalRatio().fit(source, other)
+
+
+def test_too_many_products_are_refused(rng):
+    source = pl.DataFrame({c: rng.choice([f"{i:02}" for i in range(90)], 8_000) for c in "abc"})
+    with pytest.raises(InputError, match="needs .* features"):
+        LogisticRatio("quadratic").fit(source, source)
+    two = LogisticRatio("quadratic").fit(source[:300, :1], source[300:600, :1])  # dummies of one column: no products
+    assert len(two._products[0]) == 0
+
+
+def test_the_margins_that_contradict_each_other_are_named():
+    table = pd.DataFrame({"a": list("1212"), "b": list("1212"), "c": list("1122")})
+    with pytest.raises(InputError, match="The margins 'a' and 'b' cannot be met together"):
+        RakedRatio().fit(table, {"a": {"1": 0.5, "2": 0.5}, "b": {"1": 0.4, "2": 0.6}, "c": {"1": 0.5, "2": 0.5}})
+
+
+def test_margins_from_pandas_and_of_missing_values():
+    table = pd.DataFrame({"a": pd.Series(["x", "y", None, "y"], dtype="string"), 3: [1, 1, 2, 2]})
+    fitted = RakedRatio().fit(table, {"a": table["a"].value_counts(dropna=False), 3: {1: 0.4, 2: 0.6}})
+    assert fitted.weights_[2:].sum() == pytest.approx(2.4)
+    array = np.array([[0.0, 5.0], [1.0, 6.0]])
+    np.testing.assert_allclose(RakedRatio().fit(array, {"x0": {0: 3, 1: 1}}).predict(array), [1.5, 0.5])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import polars as pl
 import pytest
 from scipy.stats import norm
@@ -116,6 +117,9 @@ def test_weak_weights_are_warned_of():
         ({"task": np.zeros(20)}, "one task only"),
         ({"task": np.zeros(3)}, "task must have 20 values"),
         ({"task": [None] * 20}, "missing"),
+        ({"task": pd.Series(["a", None] * 10, dtype="string")}, "missing"),
+        ({"y": np.r_[np.zeros(19), np.nan]}, "y has missing"),
+        ({"X_target": np.ones((3, 1))}, "X_target must map"),
         ({"y": np.zeros(3)}, "y must have 20 values"),
         ({"X_target": {"z": np.ones((3, 1))}}, "X_target names the task 'z'"),
         ({"sample_weight": np.r_[np.ones(10), np.zeros(10)]}, "weight 0 only"),
@@ -126,6 +130,22 @@ def test_wrong_input_is_refused(change, text):
     given = {"X": np.arange(20.0)[:, None], "y": np.arange(20.0), "task": np.repeat(["a", "b"], 10), **change}
     with pytest.raises(InputError, match=text):
         TransferWeights().fit(given.pop("X"), given.pop("y"), given.pop("task"), **given)
+
+
+@pytest.mark.parametrize(
+    ("options", "text"), [({"ridge": 0}, "ridge"), ({"n_folds": 1}, "n_folds"), ({"ratio": "x"}, "ratio must be")]
+)
+def test_wrong_options_are_refused(options, text, tasks):
+    X, y, task, _ = tasks
+    with pytest.raises(InputError, match=text):
+        TransferWeights(**options).fit(X[:300], y[:300], task[:300])
+
+
+def test_classes_may_be_numbers(tasks):
+    X, y, task, _ = tasks
+    labels = (y > 0).astype(int) * 7
+    fitted = TransferWeights("linear", kinds={"response": "nominal"}).fit(X, labels, task, {"a": X[:500]})
+    assert np.isfinite(fitted.weights_).all()
 
 
 def test_unknown_tasks_are_refused(tasks):

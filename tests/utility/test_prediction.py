@@ -57,6 +57,7 @@ def test_intervals_are_repeatable_and_narrow_with_n(sample):
         ([1.0], [1.0, 2.0], {}, "same shape"),
         ([1.0, np.nan], [1.0, 2.0], {}, "missing"),
         (["a", "b"], [1.0, 2.0], {}, "numbers"),
+        ([1.0, 2.0], [1.0, 2.0], {"sample_weight": ["secret", 1]}, "must be numbers, one for"),
         ([1.0, 2.0], [1.0, 2.0], {"sample_weight": [1.0]}, "sample_weight"),
         ([1.0, 2.0], [1.0, 2.0], {"n_resamples": 3}, "n_resamples"),
         ([1.0, 2.0], [1.0, 2.0], {"confidence": 95}, "confidence"),
@@ -72,3 +73,7 @@ def test_nothing_to_be_relative_to():
         relative_bias([1.0, -1.0], [0.0, 0.0])
     with pytest.raises(InputError, match="All responses are equal"):
         r_squared([1.0, 1.0], [0.0, 0.0])
+    with pytest.raises(InputError, match="sum to 0"):
+        relative_bias([0.1, 0.2, -0.3], [1.0, 1.0, 1.0])  # but for rounding
+    with pytest.raises(InputError, match="All responses are equal"):
+        r_squared([0.1] * 3, [0.1, 0.2, 0.3])

@@ -17,7 +17,7 @@ from shoal.encoding import find_missing
 from shoal.errors import InputError, suggest
 from shoal.market.costs import make_cost_model
 from shoal.market.findings import MarketRisk, SegmentCost
-from shoal.market.markets import Markets, read_markets
+from shoal.market.markets import Markets, check_names, read_markets, read_side
 from shoal.progress import Progress, Reporter
 from shoal.randomness import make_generator
 from shoal.release import Release
@@ -49,8 +49,8 @@ class MarketRiskAssessment:
     cost_of_living : float, default 1
         Costs of the new market over those of the existing one for the same person.
     n_resamples : int, default 200
-        Bootstrap over members and over the people of both markets where these are tables; ratio and model are fitted
-        anew every time.
+        Bootstrap over members and over the people of both markets where these are tables (so that they should be
+        different samples); ratio and model are fitted anew every time, bins of continuous columns stay.
     confidence : float, default 0.95
     random_state : int or numpy.random.Generator, default 0
     progress : bool or callable, optional
@@ -61,8 +61,7 @@ class MarketRiskAssessment:
     >>> import shoal
     >>> cohort = shoal.datasets.load_cohort(n=2000)
     >>> older = {"age_group": dict(zip(cohort["age_group"].dtype.categories, [1, 1, 1, 2, 2, 3, 3, 3]))}
-    >>> risk = MarketRiskAssessment(n_resamples=50).assess(
-    ...     cohort, cost="cost", existing=cohort[["age_group"]], new=older)
+    >>> risk = MarketRiskAssessment(n_resamples=50).assess(cohort, cost="cost", new=older)
     >>> risk.cost.value > risk.existing_cost
     True
     """
@@ -112,8 +111,8 @@ class MarketRiskAssessment:
             The members of the existing market, with their costs.
         new, existing : table of people, or margins
             Demographics of the two markets. Margins map a column, or a tuple of columns, to counts or shares of its
-            levels (see RakedRatio). Without `existing`, `new` describes the new market's *enrollees*, who are compared
-            with the members themselves.
+            levels (see RakedRatio); a Release is read as a table. Without `existing`, `new` is compared with the
+            members themselves: where it describes the new market's *enrollees*, or everybody is a member.
         cost : str, optional
             The column of costs; default the only sensitive column of a Release.
         columns : list of str, optional
@@ -132,14 +131,20 @@ class MarketRiskAssessment:
             The members' table before its release: the estimate from it is set beside the other, to show what k cost.
         """
         cost, weight = _find_cost(members, cost), _find_weight(members, weight)
+        new_market, existing_market = (
+            read_side("new", new, weight_new),
+            read_side("existing", existing, weight_existing),
+        )
+        if new_market is None:
+            raise InputError("new must be a table of people, or margins, of the new market.")
+        if columns is None and cost in new_market.columns:
+            raise InputError(f"new has the members' column of costs, {cost!r}; name the demographics in columns.")
         found = []
         for table in (members, raw):
             if table is None:
                 continue
             frame = read_frame(table.table if isinstance(table, Release) else table)
-            markets = read_markets(
-                frame, weight, new, existing, columns, weight_new, weight_existing, self.ratio, self.enrolment
-            )
+            markets = read_markets(frame, weight, new_market, existing_market, columns, self.ratio, self.enrolment)
             risk = self._assess(markets, cost, features, segments)
             total = None if enrollees is None else risk.cost.times(_check_number("enrollees", enrollees))
             found.append(replace(risk, total=total, assumptions=self._assume(existing is None)))
@@ -152,7 +157,9 @@ class MarketRiskAssessment:
     ) -> MarketRisk:
         """Estimate, and estimate again from resampled people."""
         costs = _read_costs(markets.members, cost)
-        predict = self._make_model(markets.members, markets.columns if features is None else list(features), costs)
+        predict = self._make_model(
+            markets.members, markets.columns if features is None else check_names("features", features), costs
+        )
         groups = [group for column in segments for group in _read_segments(markets.members, column)]
         members = [np.ones(len(costs), dtype=bool), *(group.members for group in groups)]
         factor = _check_number("cost_of_living", self.cost_of_living)
@@ -205,9 +212,7 @@ class MarketRiskAssessment:
         table = members.select(features).to_native()
         if not isinstance(self.model, str):
             need_weight_argument(self.model)
-            return lambda weights: np.asarray(
-                fit_weighted(clone(self.model), table, costs, weights).predict(table), dtype=np.float64
-            )
+            return lambda weights: _fit_and_predict(self.model, table, costs, weights)
         coder, regressor = make_cost_model(self.model)
         design = coder.fit_transform(table)  # reads no weights, so once is enough
         return lambda weights: np.asarray(fit_weighted(clone(regressor), design, costs, weights).predict(design))
@@ -221,6 +226,16 @@ class MarketRiskAssessment:
         where = "" if self.cost_of_living == 1 else f" times {self.cost_of_living:g}"
         said.append(f"People of the same demographics cost as much in the new market as in the existing one{where}.")
         return said
+
+
+def _fit_and_predict(model: Any, table: Any, costs: Floats, weights: Floats) -> Floats:
+    try:
+        return np.asarray(fit_weighted(clone(model), table, costs, weights).predict(table), dtype=np.float64)
+    except (TypeError, ValueError):  # whose text may show a value of the data
+        raise InputError(
+            f"{type(model).__name__} could not be fitted to the members' columns; give it numbers (features=...), or a "
+            "pipeline that makes them, such as make_cost_model(...)."
+        ) from None
 
 
 @dataclass(frozen=True)
@@ -251,6 +266,11 @@ def _read_segments(members: nw.DataFrame[Any], column: str) -> list[Segment]:
 
 
 def _find_cost(members: Any, cost: str | None) -> str:
+    if isinstance(members, Release) and members.schema.name("unit") is not None:
+        raise InputError(
+            "members is a release with several rows per person: costs would be per row, and intervals too narrow. Add "
+            "up costs to one row a person before releasing."
+        )
     if cost is not None:
         return cost
     sensitive = members.schema.names("sensitive") if isinstance(members, Release) else []

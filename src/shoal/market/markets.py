@@ -2,21 +2,60 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import narwhals.stable.v2 as nw
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 
-from shoal.coding import Floats
+from shoal.coding import Coding, Floats, read_keys
 from shoal.errors import InputError, suggest
+from shoal.release import Release
 from shoal.schema import read_frame
+from shoal.shift.diagnostics import ShiftWarning
 from shoal.shift.empirical import EmpiricalRatio
 from shoal.shift.raking import RakedRatio, read_margins
-from shoal.shift.ratio import DensityRatio, read_weights
+from shoal.shift.ratio import DensityRatio, SampleRatio, read_weights
+
+
+@dataclass(frozen=True)
+class Side:
+    """The people of one market with their weights, or its margins."""
+
+    name: str
+    table: nw.DataFrame[Any] | None = None
+    omega: Floats | None = None
+    margins: Mapping[Any, Any] | None = None
+
+    @property
+    def columns(self) -> list[str]:
+        """The demographics it tells of."""
+        if self.table is not None:
+            return self.table.columns
+        return list(dict.fromkeys(c for margin in read_margins(self.margins or {}) for c in margin.columns))
+
+
+def read_side(name: str, given: Any, weight: str | ArrayLike | None) -> Side | None:
+    """Read one market: None, margins, a release, or a table of people, from which the column of weights is taken."""
+    if given is None:
+        return None
+    if isinstance(given, Mapping):
+        if weight is not None:
+            raise InputError(f"weight_{name} has no use where {name} is margins; leave it out.")
+        read_margins(given)
+        return Side(name, margins=given)
+    if isinstance(given, Release):
+        weight = given.schema.name("weight") if weight is None else weight
+        quasi_identifiers = [column.name for column in given.schema.quasi_identifiers]
+        table = read_frame(given.table).select([*quasi_identifiers, *([weight] if isinstance(weight, str) else [])])
+    else:
+        table = read_frame(given)
+    omega = read_column_weight(table, weight, f"weight_{name}")
+    return Side(name, table.drop([weight]) if isinstance(weight, str) else table, omega)
 
 
 @dataclass(frozen=True)
@@ -28,16 +67,17 @@ class Comparison:
     prepared_members: Any
     source: str
     target: str
+    possible: NDArray[np.bool_]  # members who are like anybody in the new market
 
     def log_weights(self) -> Floats:
         """Return the log of the ratio, or of its inverse, for every member."""
         weights = self.ratio.weigh(self.prepared_members)
-        if self.power < 0 and not weights.all():
+        if self.power < 0 and not weights[self.possible].all():
             raise InputError(
                 "The margins of the existing market have nobody where members are; they would have infinite weight."
             )
         with np.errstate(divide="ignore"):
-            return self.power * np.log(weights)
+            return np.where(self.possible, self.power * np.log(weights), -np.inf)
 
     def refitted(self, weights: Mapping[str, Floats]) -> Self:
         """Return the comparison with other weights of the same people."""
@@ -53,6 +93,7 @@ class Markets:
     weights: Mapping[str, Floats]  # survey weights of members, existing, new: those that are tables
     comparisons: list[Comparison]
     enrolment: Floats
+    uncovered: float  # the share of the new market that has a level no member has
 
     @property
     def omega(self) -> Floats:
@@ -65,7 +106,7 @@ class Markets:
             logs = np.log(self.enrolment) + sum(comparison.log_weights() for comparison in self.comparisons)
         if np.isneginf(logs[self.omega > 0]).all():
             raise InputError("No member is like anybody in the new market: there is nothing to learn from.")
-        ratio = np.exp(logs - logs[self.omega > 0].max())
+        ratio = np.exp(np.minimum(logs - logs[self.omega > 0].max(), 0.0))
         return np.asarray(ratio / np.average(ratio, weights=self.omega))
 
     def redrawn(self, rng: np.random.Generator) -> Self:
@@ -80,92 +121,108 @@ class Markets:
 
     @property
     def outside(self) -> tuple[float, float]:
-        """The shares of the existing and of the new market that have no counterpart in the other."""
-        found = [c.ratio.diagnostics_ for c in self.comparisons if c.power > 0] or [
-            replace(d, source_outside=d.target_outside, target_outside=d.source_outside)
-            for d in (c.ratio.diagnostics_ for c in self.comparisons)
-        ]
-        return found[0].source_outside, found[0].target_outside
+        """The shares of the existing and of the new market that have no counterpart in the other, or in the members."""
+        forward = [c.ratio.diagnostics_ for c in self.comparisons if c.power > 0]
+        source, target = (forward[0].source_outside, forward[0].target_outside) if forward else (0.0, 0.0)
+        return source, max(target, self.uncovered)
 
 
 def read_markets(
     members: nw.DataFrame[Any],
     weight: str | None,
-    new: Any,
-    existing: Any,
+    new: Side,
+    existing: Side | None,
     columns: Sequence[str] | None,
-    weight_new: str | ArrayLike | None,
-    weight_existing: str | ArrayLike | None,
     ratio: DensityRatio | None,
     enrolment: Callable[[Any], ArrayLike] | None,
 ) -> Markets:
-    """Read the markets and fit what compares them.
+    """Fit what compares the two markets, at the members.
 
     Two tables are compared by `ratio`. Margins are met by raking the other side's people, or the members where there
     are none: raking people of the existing market to the new one's margins gives new / existing, raking people of the
     new market to the existing one's gives the inverse.
     """
-    tables = {"members": members}
-    weights = {"members": _read_column_weight(members, weight, "weight")}
-    for name, given, omega in (("existing", existing, weight_existing), ("new", new, weight_new)):
-        if isinstance(given, Mapping):
-            if omega is not None:
-                raise InputError(f"weight_{name} has no use where {name} is margins; leave it out.")
-        elif given is not None:
-            tables[name] = read_frame(given)
-            weights[name] = _read_column_weight(tables[name], omega, f"weight_{name}")
-    if columns is None:
-        named = [omega for omega in (weight_new,) if isinstance(omega, str)]
-        if isinstance(new, Mapping):
-            columns = list(dict.fromkeys(c for margin in read_margins(new) for c in margin.columns))
-        else:
-            columns = [c for c in tables["new"].columns if c not in named]
-    for name, table in tables.items():
-        for column in columns:
-            if column not in table.columns:
-                what = "columns" if name != "new" else "new"
-                raise InputError(f"{what} has {column!r}, which {name} has not{suggest(column, table.columns)}")
-    chosen = {name: table.select(list(columns)) for name, table in tables.items()}
-    margins = {name: given for name, given in (("new", new), ("existing", existing)) if isinstance(given, Mapping)}
-    fitted = _compare(chosen, weights, margins, EmpiricalRatio() if ratio is None else ratio)
-    coded = [
-        Comparison(model, power, model.prepare(chosen["members"].to_native()), source, target)
-        for model, power, source, target in fitted
-    ]
+    if not isinstance(ratio, SampleRatio | None):
+        raise InputError("ratio must be an EmpiricalRatio, LogisticRatio or NeighborRatio; margins are raked anyway.")
+    names = new.columns if columns is None else check_names("columns", columns)
+    people = Side("members", members, read_column_weight(members, weight, "weight"))
+    sides = [side for side in (people, existing, new) if side is not None and side.table is not None]
+    for side in sides:
+        for name in names:
+            if name not in side.columns:
+                what = "new" if columns is None else "columns"
+                raise InputError(f"{what} has {name!r}, which {side.name} has not{suggest(name, side.columns)}")
+    base = people if existing is None or existing.table is None else existing
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ShiftWarning)  # what is weak is said of the whole
+        fitted = _compare(base, new, existing, names, EmpiricalRatio() if ratio is None else ratio)
+        comparisons = []
+        for model, power, source, target in fitted:
+            prepared = model.prepare(members.to_native())
+            possible = _find_possible(model, prepared) if power < 0 and source is new else np.ones(len(members), bool)
+            comparisons.append(Comparison(model, power, prepared, source.name, target.name, possible))
     relative = np.ones(len(members)) if enrolment is None else _read_enrolment(enrolment, members)
-    return Markets(members, list(columns), weights, coded, relative)
+    weights = {side.name: side.omega for side in sides if side.omega is not None}
+    return Markets(members, names, weights, comparisons, relative, _find_uncovered(people, new, names))
 
 
 def _compare(
-    tables: Mapping[str, nw.DataFrame[Any]],
-    weights: Mapping[str, Floats],
-    margins: Mapping[str, Any],
-    ratio: DensityRatio,
-) -> list[tuple[DensityRatio, int, str, str]]:
+    base: Side, new: Side, existing: Side | None, names: list[str], ratio: DensityRatio
+) -> list[tuple[DensityRatio, int, Side, Side]]:
     """Return fitted ratios, their powers, and whose people are their source and target."""
-    base = "existing" if "existing" in tables else "members"
-    if not margins:
-        model = clone(ratio)
-        model.fit(
-            tables[base].to_native(),
-            tables["new"].to_native(),
-            weight_source=weights[base],
-            weight_target=weights["new"],
-        )
-        return [(model, 1, base, "new")]
-    if "new" in tables:  # the existing market is margins
-        return [(_rake(tables["new"], margins["existing"], weights["new"]), -1, "new", "new")]
-    raked = [(_rake(tables[base], margins["new"], weights[base]), 1, base, base)]
-    if "existing" in margins:
-        raked.append((_rake(tables[base], margins["existing"], weights[base]), -1, base, base))
+    known = existing.margins if existing is not None else None
+    if new.table is not None and known is not None:
+        return [(_rake(new, known, ratio), -1, new, new)]
+    if new.table is not None:
+        assert base.table is not None
+        tables = (side.select(names).to_native() for side in (base.table, new.table))
+        return [(clone(ratio).fit(*tables, weight_source=base.omega, weight_target=new.omega), 1, base, new)]
+    raked: list[tuple[DensityRatio, int, Side, Side]] = [(_rake(base, new.margins, ratio), 1, base, base)]
+    if known is not None:
+        raked.append((_rake(base, known, ratio), -1, base, base))
     return raked
 
 
-def _rake(table: nw.DataFrame[Any], margins: Any, weight: Floats) -> RakedRatio:
-    return RakedRatio().fit(table.to_native(), margins, weight_source=weight)
+def _rake(side: Side, margins: Any, ratio: DensityRatio) -> RakedRatio:
+    assert side.table is not None
+    return RakedRatio(max_weight=ratio.max_weight).fit(side.table.to_native(), margins, weight_source=side.omega)
 
 
-def _read_column_weight(table: nw.DataFrame[Any], weight: str | ArrayLike | None, what: str) -> Floats:
+def _find_possible(ratio: Any, prepared: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Return which members share a combination of levels with anybody who was raked: margins do not tell."""
+    seen = {tuple(row) for row in ratio.cells_.tolist()}
+    return np.array([tuple(row) in seen for row in prepared.tolist()])
+
+
+def _find_uncovered(members: Side, new: Side, names: list[str]) -> float:
+    """Return the largest share of the new market that has levels, in one column or margin, that no member has."""
+    assert members.table is not None
+    assert members.omega is not None
+    here = members.omega > 0
+    if new.table is None:
+        shares = []
+        for margin in read_margins(new.margins or {}):
+            keys = zip(*(read_keys(members.table[column]) for column in margin.columns), strict=True)
+            seen = {key for key, present in zip(keys, here, strict=True) if present}
+            shares.append(sum(share for key, share in margin.shares.items() if key not in seen))
+        return max(shares)
+    assert new.omega is not None
+    tables = {"members": members.table.select(names), "new": new.table.select(names)}
+    coding = Coding(tables, (members.omega, new.omega))
+    ours, theirs = (coding.codes(table) for table in tables.values())
+    missing = [~np.isin(theirs[:, j], ours[here, j]) for j in range(len(names))]
+    return max(float(new.omega[absent].sum() / new.omega.sum()) for absent in missing)
+
+
+def check_names(what: str, names: Sequence[str]) -> list[str]:
+    """Return a list of names of columns, refusing a text and an empty list."""
+    if isinstance(names, str) or not len(names):
+        raise InputError(f"{what} must be a list of column names, at least one; it is {names!r}.")
+    return list(names)
+
+
+def read_column_weight(table: nw.DataFrame[Any], weight: str | ArrayLike | None, what: str) -> Floats:
+    """Return weights that are given as a column's name, or as they are."""
     if isinstance(weight, str):
         if weight not in table.columns:
             raise InputError(f"{what} names {weight!r}, which is not a column{suggest(weight, table.columns)}")
@@ -174,7 +231,11 @@ def _read_column_weight(table: nw.DataFrame[Any], weight: str | ArrayLike | None
 
 
 def _read_enrolment(enrolment: Callable[[Any], ArrayLike], members: nw.DataFrame[Any]) -> Floats:
-    relative = np.asarray(enrolment(members.to_native()), dtype=np.float64)
+    given = enrolment(members.to_native())
+    try:
+        relative = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError("enrolment must return numbers, one for every member.") from None
     if relative.shape != (len(members),) or not np.isfinite(relative).all() or (relative < 0).any():
         raise InputError(
             f"enrolment must return {len(members)} numbers, one for every member, none missing or negative; it "

@@ -130,6 +130,8 @@ class RakedRatio(DensityRatio):
         Target over source, mean 1 over the source (in its record weights, if any: multiply by them to train).
     diagnostics_ : Diagnostics
     n_rounds_ : int
+    cells_ : array of shape (n_cells, n_margins)
+        The combinations that occur in the source: in every margin the number of the level, in the order given.
 
     Examples
     --------
@@ -207,6 +209,7 @@ class RakedRatio(DensityRatio):
         cell = joint_codes(list(self._source.T))
         first = np.unique(cell, return_index=True)[1]
         p = np.bincount(cell, weight_source) / weight_source.sum()
+        self.cells_ = self._source[first]
         every = range(len(self._margins))
         self._logs, self.n_rounds_, gap = self._fit_proportions(p, self._source[first], every)
         if gap > NEARLY:
@@ -220,10 +223,10 @@ class RakedRatio(DensityRatio):
         for some in (some for size in every[1:] for some in combinations(every, size + 1)):
             gap = self._fit_proportions(p, codes, some)[2]
             if gap > NEARLY:
+                names = " and ".join(self._margins[m].name for m in some)
                 raise InputError(
-                    f"The margins {' and '.join(self._margins[m].name for m in some)} cannot be met together with positive "
-                    f"weights of the combinations that occur in X_source: a share stays off by {gap:.2g}. Pool levels, "
-                    "drop one of the margins, or correct it."
+                    f"The margins {names} cannot be met together with positive weights of the combinations that occur "
+                    f"in X_source: a share stays off by {gap:.2g}. Pool levels, drop one of the margins, or correct it."
                 )
 
     def _fit_proportions(self, p: Floats, codes: Codes, some: Sequence[int]) -> tuple[list[Floats], int, float]:
