@@ -206,7 +206,7 @@ def test_a_release_is_assessed_as_it_is_and_beside_the_raw_data(world):
     assert risk.k == 20
     assert risk.cost_of_privacy == pytest.approx(risk.cost.value / raw.cost.value - 1)
     assert abs(risk.cost_of_privacy) < 0.05
-    assert "what k = 20 cost" in str(risk)
+    assert "cost of k = 20 " in str(risk)
     assert risk.to_polars()["raw_cost"].null_count() == 0
 
 

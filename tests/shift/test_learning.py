@@ -204,6 +204,7 @@ def test_cross_validation_of_classifiers_tables_and_sparse_matrices():
         ({"ratio": np.ones(40), "X_target": np.ones((4, 1))}, "X_target has no use"),
         ({"ratio": EmpiricalRatio(), "X_target": {"x0": {1: 1}}}, "EmpiricalRatio does not take"),
         ({"X_target": pl.DataFrame({"z": [1.0]})}, "X_target has"),
+        ({"X_target": pl.DataFrame({"x": [1.0]}), "ratio": RakedRatio()}, "needs X_target to be a mapping"),
         ({"ratio": np.r_[np.ones(8), np.zeros(32)], "cv": KFold(5)}, "weight 0 only"),
         ({"ratio": np.ones(40), "scoring": "r3"}, "scoring='r3'"),
         ({"ratio": np.ones(40), "scoring": max_error}, "scoring must take sample_weight"),

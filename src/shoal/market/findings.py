@@ -105,7 +105,7 @@ class MarketRisk:
         lines += str(self.diagnostics).splitlines()
         if self.raw is not None and self.cost_of_privacy is not None:
             half = (self.raw.cost.interval[1] - self.raw.cost.interval[0]) / 2 / (self.raw.cost.value or 1.0)
-            label = "what k cost" if self.k is None else f"what k = {self.k} cost"
+            label = "cost of privacy" if self.k is None else f"cost of k = {self.k}"
             lines.append(
                 f"{label:<15} raw data say {self.raw.cost.value:,.0f}: the release is off by "
                 f"{self.cost_of_privacy:+.1%}, where the raw data's own interval is +-{half:.1%}"

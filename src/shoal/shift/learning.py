@@ -20,7 +20,7 @@ from shoal.errors import InputError, suggest
 from shoal.schema import read_any
 from shoal.shift.logistic import LogisticRatio
 from shoal.shift.raking import RakedRatio
-from shoal.shift.ratio import DensityRatio, Floats, read_weights
+from shoal.shift.ratio import DensityRatio, Floats, SampleRatio, read_weights
 from shoal.shift.weighting import need_weight_argument
 
 
@@ -78,42 +78,42 @@ def _combine_weights(
     sample_weight: ArrayLike | None,
     weight_target: ArrayLike | None,
 ) -> Floats:
-    """Return survey weight times density ratio of every source record, refusing weights that leave nobody."""
-    weights = _weigh(X, X_target, ratio, sample_weight, weight_target)
+    """Return survey weight times density ratio of every source record."""
+    omega = read_weights(sample_weight, X.shape[0] if hasattr(X, "shape") else len(X), "sample_weight")
+    weights = omega * _find_ratio(X, X_target, ratio, omega, weight_target)
     if not weights.any():
         raise InputError("No record has any weight: sample_weight is 0 wherever the ratio is not.")
     return weights
 
 
-def _weigh(
+def _find_ratio(
     X: Any,
     X_target: Any,
     ratio: DensityRatio | ArrayLike | None,
-    sample_weight: ArrayLike | None,
+    omega: Floats,
     weight_target: ArrayLike | None,
 ) -> Floats:
-    """Return survey weight times density ratio of every source record."""
-    n = X.shape[0] if hasattr(X, "shape") else len(X)
-    omega = read_weights(sample_weight, n, "sample_weight")
+    """Return the density ratio of every source record: as given, as fitted already, or fitted now."""
     if ratio is not None and not isinstance(ratio, DensityRatio):
         if X_target is not None:
             raise InputError("Where ratio is an array of weights, X_target has no use; leave it out.")
-        return omega * read_weights(ratio, n, "ratio")
+        return read_weights(ratio, len(omega), "ratio")
     if X_target is None:
         if ratio is None or not _is_fitted(ratio):
             raise InputError("X_target is needed to fit the ratio; pass it, or a ratio that is fitted already.")
-        return omega * ratio.predict(X)
-    margins = isinstance(X_target, Mapping)
-    if margins and not isinstance(ratio, RakedRatio | None):
-        raise InputError(
-            f"X_target is a mapping of margins, which {type(ratio).__name__} does not take; use RakedRatio."
-        )
-    if isinstance(ratio, RakedRatio) or margins:
+        return ratio.predict(X)
+    if isinstance(X_target, Mapping):
+        if not isinstance(ratio, RakedRatio | None):
+            raise InputError(
+                f"X_target is a mapping of margins, which {type(ratio).__name__} does not take; use RakedRatio."
+            )
         raked = RakedRatio() if ratio is None else clone(ratio)
-        return omega * raked.fit(X, X_target, weight_source=omega).weights_
+        return raked.fit(X, X_target, weight_source=omega).weights_
     model = LogisticRatio() if ratio is None else clone(ratio)
+    if not isinstance(model, SampleRatio):
+        raise InputError("RakedRatio needs X_target to be a mapping of margins, such as {'sex': {'f': 51, 'm': 49}}.")
     source = take_columns(X, X_target)
-    return omega * model.fit(source, X_target, weight_source=omega, weight_target=weight_target).weights_
+    return model.fit(source, X_target, weight_source=omega, weight_target=weight_target).weights_
 
 
 def take_columns(X: Any, X_target: Any) -> Any:
