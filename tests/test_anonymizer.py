@@ -707,6 +707,7 @@ def test_progress_is_reported_by_stage():
 
 def test_a_bar_appears_only_when_it_takes_long(monkeypatch, capsys):
     table = pl.DataFrame({"age": range(700)})
+    monkeypatch.setattr("shoal.progress.PATIENCE", 600.0)
     shoal.anonymize(table, quasi_identifiers=["age"], k=5, progress=True)
     assert capsys.readouterr().err == ""
     monkeypatch.setattr("shoal.progress.PATIENCE", 0.0)

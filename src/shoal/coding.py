@@ -46,7 +46,7 @@ class CodedColumn:
         Records of weight 0 are not there.
         """
         mass = np.concatenate([part / part.sum() / len(masses) for part in masses])
-        family = find_family(parts[0])
+        family = next((f for f in map(find_family, parts) if f != "nothing"), "nothing")
         if column.kind == "nominal":
             each = [read_keys(part) for part in parts]
             _refuse_other_types(column.name, [set(part) for part in each])
@@ -60,10 +60,11 @@ class CodedColumn:
             if not there.any():
                 raise InputError(f"Column {column.name!r} has no value at all; drop it.")
             distinct, codes = np.unique(numbers[there], return_inverse=True)
-            share = np.bincount(codes, weights=mass[there]) / mass[there].sum()
+            share = np.bincount(codes, weights=mass[there]).astype(np.float64)
+            share /= share.sum()
             unit = float(np.abs(distinct).max()) or 1.0
             centre = float(share @ (distinct / unit))
-            scale = float(np.sqrt(share @ (distinct / unit - centre) ** 2)) or 1.0
+            scale = float(np.sqrt(share @ (distinct / unit - centre) ** 2)) if len(distinct) > 1 else 1.0
             bins = np.floor((np.cumsum(share) - share) * n_bins + 1e-9)  # equal sums may differ in their last digit
             cuts = distinct[1:][np.diff(bins) > 0] if len(distinct) > MANY_LEVELS else np.empty(0)
             learnt = cls(column, family, {}, distinct[: MANY_LEVELS + 1], cuts, unit, centre, scale)
@@ -124,6 +125,7 @@ class CodedColumn:
         table[own, np.arange(len(own))] = 1.0
         table[:-1] -= self.shares[own]
         table[by_share[MOST_LEVELS + 1 :]] = 0.0
+        table[:-1][self.shares == 0] = 0.0  # such as missing values, where none were
         return table[self.codes(series)]
 
 

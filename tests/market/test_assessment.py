@@ -68,7 +68,7 @@ def assess(world, **options):
 def test_the_cost_of_new_enrollees_is_found(world):
     truth = expected_cost(world)
     members = world["members"]["cost"].mean()
-    for options in ({"model": None}, {}, {"ratio": LogisticRatio()}, {"model": "multiplicative"}):
+    for options in ({"model": None}, {"ratio": LogisticRatio()}):
         risk = assess(world, **options, n_resamples=40)
         assert risk.cost.value == pytest.approx(truth, rel=0.07)
         assert risk.cost.interval[0] < truth < risk.cost.interval[1]
@@ -120,6 +120,7 @@ def test_margins_are_as_good_as_tables_where_the_shift_is_a_product(world, exist
     assert risk.cost.value == pytest.approx(expected_cost(world), rel=0.08)
 
 
+@pytest.mark.slow
 def test_direction_is_new_over_existing(world):
     """Exchanging the markets inverts the weights, whichever way they are given."""
     tables, both = (world["existing"][QI], world["new"][QI]), (margins(world["existing"]), margins(world["new"]))
@@ -240,6 +241,7 @@ def test_progress_is_told(world):
     assert seen[-1] == ("resampling", 1.0)
 
 
+@pytest.mark.slow
 def test_intervals_are_repeatable_and_honest(world):
     one, again = assess(world, n_resamples=60), assess(world, n_resamples=60)
     assert one.cost == again.cost
@@ -302,6 +304,29 @@ def test_margins_of_the_existing_market_cannot_be_empty_where_members_are(world)
 
 
 # ---------------------------------------------------------------- what once went wrong, silently
+
+
+def test_a_combination_that_no_member_has_is_told_of():
+    """No member is an old man, the existing market has many, and the new one more."""
+    members = pl.DataFrame({"age": ["y"] * 600 + ["o"] * 300, "sex": ["m"] * 300 + ["f"] * 600, "cost": [100.0] * 900})
+    existing = pl.DataFrame({"age": ["y", "y", "o", "o"] * 500, "sex": ["m", "f", "m", "f"] * 500})
+    new = pl.DataFrame({"age": ["o"] * 1200 + ["y", "y", "o"] * 300, "sex": ["m"] * 1200 + ["m", "f", "f"] * 300})
+    with pytest.warns(ShiftWarning, match="57% of the target is unlike"):
+        MarketRiskAssessment(n_resamples=20).assess(members, cost="cost", existing=existing, new=new)
+
+
+def test_columns_that_only_one_market_tells_of(towns):
+    sides = {"new": towns["new"][["age", "sex"]], "existing": {"sex": {"f": 51, "m": 49}}}
+    with pytest.raises(InputError, match="existing has no margin of 'age'"):
+        MarketRiskAssessment(n_resamples=20).assess(towns["existing"], cost="cost", **sides)
+    by_sex = MarketRiskAssessment(n_resamples=20).assess(towns["existing"], cost="cost", **sides, columns=["sex"])
+    assert len(np.unique(by_sex.weights.round(9))) == 2
+    margins_of_two = {"age": {"young": 0.4, "middle": 0.3, "old": 0.3}, "sex": {"f": 0.9, "m": 0.1}}
+    reduced = MarketRiskAssessment(n_resamples=20).assess(
+        towns["existing"], cost="cost", new=margins_of_two, columns=["age"]
+    )
+    women = (towns["existing"]["sex"] == "f").to_numpy()
+    assert np.average(women, weights=reduced.weights) == pytest.approx(women.mean(), abs=0.02)
 
 
 @pytest.fixture

@@ -147,6 +147,23 @@ def test_many_levels_have_a_bounded_number_of_columns(rng):
     assert TableCoder("numeric").fit_transform(ages).shape[1] == 1
 
 
+def test_missing_values_that_were_not_there_are_the_average_person():
+    table = pl.DataFrame({"zip": ["a"] * 6 + ["b"] * 3 + ["c"] * 3})
+    model = make_cost_model("additive").fit(table, [10.0] * 6 + [100.0] * 3 + [1000.0] * 3)
+    np.testing.assert_allclose(model.predict(pl.DataFrame({"zip": ["a", "z", None]})), [10, 280, 280])
+
+
+def test_a_constant_number_has_no_effect(rng):
+    X = np.column_stack([np.full(1000, 0.3), rng.normal(size=1000)])
+    model = make_cost_model("multiplicative", "numeric").fit(X, rng.gamma(1, 100, 1000))
+    assert model.predict([[0.301, 0.0]])[0] == pytest.approx(model.predict([[0.3, 0.0]])[0], rel=0.01)
+
+
+def test_a_record_without_weight_spoils_nothing():
+    model = SmearedLogRegressor().fit([[0.0], [1.0], [2.0], [1e4]], [4.0, 2.0, 1.0, 1.0], sample_weight=[1, 1, 1, 0])
+    assert model.predict([[1.0]])[0] == pytest.approx(2.0)
+
+
 def test_missing_values_have_an_effect_of_their_own():
     table = pl.DataFrame({"age": [20.0, 30.0, None, None]})
     for coding in ("dummy", "numeric"):

@@ -74,6 +74,7 @@ def test_rating_areas_are_raked(adults, rating_areas):
         assert ratio.diagnostics_.effective_share > 0.5
 
 
+@pytest.mark.slow
 def test_cost_rises_with_the_age_of_a_market(adults, rating_areas):
     """Between the oldest and the youngest rating area, from released members, and close to what raw members say."""
     rng = np.random.default_rng(0)

@@ -78,6 +78,7 @@ def test_discrete_shift_by_logistic_regression_with_products(discrete):
     np.testing.assert_allclose(fitted.weights_, exact.weights_, rtol=2e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("d", [1, 2])
 def test_ratios_converge(d, gaussian):
     """More records, smaller error: of the logistic ratio as 1 / sqrt(n), of neighbours more slowly."""
@@ -269,9 +270,9 @@ def test_empty_cells_back_off_to_those_that_agree_in_most_columns():
     np.testing.assert_allclose(fitted.predict(pl.DataFrame({"a": ["y", "z"], "b": ["1", "1"]})), [1.5, 1.0])
 
 
-def test_the_column_that_places_most_mass_is_given_up_first():
+def test_the_column_that_differs_least_is_given_up_first():
     source = pl.DataFrame({"a": ["x", "x", "y"], "b": ["0", "1", "1"]})
-    target = pl.DataFrame({"a": ["z", "z", "x", "y"], "b": ["0", "0", "0", "0"]})  # a: z is nowhere; b: 0 has x only
+    target = pl.DataFrame({"a": ["z", "z", "x", "y"], "b": ["0", "0", "0", "0"]})  # a: a half moves, b: two thirds
     with pytest.warns(ShiftWarning):
         fitted = EmpiricalRatio().fit(source, target)
     assert fitted.backoff_ == ["a", "b"]  # without a, all three orphans find (x, 0)
@@ -279,12 +280,12 @@ def test_the_column_that_places_most_mass_is_given_up_first():
 
 
 def test_smoothing_shrinks_towards_the_level_above():
-    source, target = [[0.0, 0.0]] * 9 + [[0.0, 1.0]], [[0.0, 0.0]] * 5 + [[0.0, 1.0]] * 5
+    source, target = [[0.0]] * 9 + [[1.0]], [[0.0]] * 5 + [[1.0]] * 5
     plain = EmpiricalRatio().fit(source, target).weights_
     np.testing.assert_allclose(plain[[0, -1]], [5 / 9, 5.0])
     m = 0.5 / 2  # half an average cell, of two
     smoothed = EmpiricalRatio(smoothing=0.5).fit(source, target).weights_
-    expected = np.array([(0.5 + m) / (0.9 + m), (0.5 + m) / (0.1 + m)])  # towards 1, the ratio of the column left
+    expected = np.array([(0.5 + m) / (0.9 + m), (0.5 + m) / (0.1 + m)])  # towards 1, the ratio of everybody
     np.testing.assert_allclose(smoothed[[0, -1]], expected / (expected @ [0.9, 0.1]))
     heavy = EmpiricalRatio(smoothing=1e9).fit(source, target).weights_
     np.testing.assert_allclose(heavy, 1.0, rtol=1e-6)
@@ -600,6 +601,39 @@ def test_pandas_may_name_columns_by_numbers():
 
 
 # ---------------------------------------------------------------- what once went wrong, silently
+
+
+def test_the_column_that_shifted_is_not_given_up():
+    """Many columns, mostly empty cells: the one that differs between source and target must still be balanced."""
+    rng = np.random.default_rng(0)
+    make = lambda n, mean: np.column_stack([rng.normal(mean, 12, n).round(), *rng.integers(0, 6, (3, n))])  # noqa: E731
+    source, target = make(4000, 42), make(3000, 54)
+    fitted = EmpiricalRatio().fit(source, target)
+    assert fitted.backoff_[-1] == "x0"
+    assert np.average(source[:, 0], weights=fitted.weights_) == pytest.approx(target[:, 0].mean(), abs=1.0)
+
+
+def test_a_flexible_classifier_is_asked_about_records_it_has_not_seen():
+    rng = np.random.default_rng(0)
+    source, target = rng.normal(size=(2000, 3)), rng.normal([0.5, 0, 0], size=(2000, 3))
+    fitted = LogisticRatio(RandomForestClassifier(60, min_samples_leaf=60, random_state=0)).fit(source, target)
+    assert np.average(source[:, 0], weights=fitted.weights_) == pytest.approx(0.5, abs=0.15)
+    assert fitted.diagnostics_.target_outside < 0.05
+
+
+def test_a_cap_above_all_weights_changes_nothing(gaussian):
+    shift = gaussian(2000, 1500, d=1)
+    free, capped = LogisticRatio(), LogisticRatio(max_weight=1000.0)
+    far = [[4.5], [5.0]]
+    np.testing.assert_allclose(
+        capped.fit(shift.source, shift.target).predict(far), free.fit(shift.source, shift.target).predict(far)
+    )
+
+
+def test_few_different_records_are_not_for_neighbours():
+    X = np.repeat([[0.0], [1.0]], 200, axis=0)
+    with pytest.warns(ShiftWarning, match="only 2 different records"):
+        NeighborRatio().fit(X, X[100:])
 
 
 def test_folds_do_not_follow_the_levels_of_a_column():

@@ -50,7 +50,9 @@ class MarketRiskAssessment:
         Costs of the new market over those of the existing one for the same person.
     n_resamples : int, default 200
         Bootstrap over members and over the people of both markets where these are tables (so that they should be
-        different samples); ratio and model are fitted anew every time, bins of continuous columns stay.
+        different samples); ratio and model are fitted anew every time, bins of continuous columns stay. Intervals are
+        too narrow where much of the weight rests on combinations with fewer than about ten members, and they do not
+        know what a release flattened: compare with `raw`.
     confidence : float, default 0.95
     random_state : int or numpy.random.Generator, default 0
     progress : bool or callable, optional
@@ -139,6 +141,8 @@ class MarketRiskAssessment:
             raise InputError("new must be a table of people, or margins, of the new market.")
         if columns is None and cost in new_market.columns:
             raise InputError(f"new has the members' column of costs, {cost!r}; name the demographics in columns.")
+        if columns is None and weight is not None and weight in new_market.columns:
+            raise InputError(f"new has the column of weights {weight!r}: say weight_new={weight!r}, or name columns.")
         found = []
         for table in (members, raw):
             if table is None:

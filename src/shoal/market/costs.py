@@ -94,8 +94,10 @@ class SmearedLogRegressor(RegressorMixin, BaseEstimator):
         """Fit the regressor on log responses."""
         X, y = validate_data(self, X, y, y_numeric=True)
         weight = _check_sample_weight(sample_weight, X)
+        if weight.any():  # a record without weight must not spoil the mean of the residuals
+            X, y, weight = X[weight > 0], y[weight > 0], weight[weight > 0]
         if not (y + self.offset > 0).all():
-            raise InputError(f"Responses must be above {-self.offset:g} to take logs; use a two-part model.")
+            raise InputError(f"Responses must be above {0.0 - self.offset:g} to take logs; use a two-part model.")
         logs = np.log(y + self.offset)
         model = LinearRegression() if self.regressor is None else clone(self.regressor)
         self.regressor_ = model.fit(X, logs, **{need_weight_argument(model): weight})
@@ -199,7 +201,7 @@ def make_cost_model(
     >>> model.predict(people[["sex", "age_group"]]).shape
     (500,)
     """
-    glm = {"solver": "newton-cholesky", "alpha": 0.0, "max_iter": 1000, "link": "log"}
+    glm = {"solver": "newton-cholesky", "alpha": 1e-7, "max_iter": 1000, "link": "log"}
     models = {
         "additive": LinearRegression(),
         "log": SmearedLogRegressor(),

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 
-from shoal.coding import Coding, Floats, read_keys
+from shoal.coding import Coding, Floats, Kinds, read_keys
+from shoal.encoding import joint_codes
 from shoal.errors import InputError, suggest
 from shoal.release import Release
 from shoal.schema import read_frame
@@ -20,6 +21,8 @@ from shoal.shift.diagnostics import ShiftWarning
 from shoal.shift.empirical import EmpiricalRatio
 from shoal.shift.raking import RakedRatio, read_margins
 from shoal.shift.ratio import DensityRatio, SampleRatio, read_weights
+
+FEW = 10  # members a combination should have on average, to be looked for among them
 
 
 @dataclass(frozen=True)
@@ -152,6 +155,9 @@ def read_markets(
             if name not in side.columns:
                 what = "new" if columns is None else "columns"
                 raise InputError(f"{what} has {name!r}, which {side.name} has not{suggest(name, side.columns)}")
+    new, existing = _reduce(new, names), None if existing is None else _reduce(existing, names)
+    if existing is not None and existing.margins is not None and getattr(ratio, "max_weight", None) is not None:
+        raise InputError("max_weight cannot be kept where existing is margins; leave it out.")
     base = people if existing is None or existing.table is None else existing
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ShiftWarning)  # what is weak is said of the whole
@@ -163,7 +169,25 @@ def read_markets(
             comparisons.append(Comparison(model, power, prepared, source.name, target.name, possible))
     relative = np.ones(len(members)) if enrolment is None else _read_enrolment(enrolment, members)
     weights = {side.name: side.omega for side in sides if side.omega is not None}
-    return Markets(members, names, weights, comparisons, relative, _find_uncovered(people, new, names))
+    kinds = getattr(ratio, "kinds", None)
+    return Markets(members, names, weights, comparisons, relative, _find_uncovered(people, new, names, kinds))
+
+
+def _reduce(side: Side, names: list[str]) -> Side:
+    """Return a market with margins of these columns only, refusing one that lacks any of them."""
+    if side.margins is None:
+        return side
+    for name in names:
+        if name not in side.columns:
+            raise InputError(
+                f"{side.name} has no margin of {name!r}; add one, or name in columns what is to be compared."
+            )
+    kept = {}
+    for margin in read_margins(side.margins):
+        shared = [column for column in margin.columns if column in names]
+        if shared:
+            kept[tuple(shared)] = margin.of(shared)
+    return replace(side, margins=kept)
 
 
 def _compare(
@@ -194,8 +218,11 @@ def _find_possible(ratio: Any, prepared: NDArray[np.int64]) -> NDArray[np.bool_]
     return np.array([tuple(row) in seen for row in prepared.tolist()])
 
 
-def _find_uncovered(members: Side, new: Side, names: list[str]) -> float:
-    """Return the largest share of the new market that has levels, in one column or margin, that no member has."""
+def _find_uncovered(members: Side, new: Side, names: list[str], kinds: Kinds | None) -> float:
+    """Return the largest share of the new market that has levels, in one column or margin, that no member has.
+
+    Where there are few combinations of levels, also the share in those that no member has.
+    """
     assert members.table is not None
     assert members.omega is not None
     here = members.omega > 0
@@ -208,10 +235,13 @@ def _find_uncovered(members: Side, new: Side, names: list[str]) -> float:
         return max(shares)
     assert new.omega is not None
     tables = {"members": members.table.select(names), "new": new.table.select(names)}
-    coding = Coding(tables, (members.omega, new.omega))
+    coding = Coding(tables, (members.omega, new.omega), kinds)
     ours, theirs = (coding.codes(table) for table in tables.values())
-    missing = [~np.isin(theirs[:, j], ours[here, j]) for j in range(len(names))]
-    return max(float(new.omega[absent].sum() / new.omega.sum()) for absent in missing)
+    absent = [~np.isin(theirs[:, j], ours[here, j]) for j in range(len(names))]
+    cell = joint_codes([np.concatenate([ours[:, j], theirs[:, j]]) for j in range(len(names))])
+    if len(np.unique(cell)) * FEW <= len(ours):  # few enough combinations for each to have members
+        absent.append(~np.isin(cell[len(ours) :], cell[: len(ours)][here]))
+    return max(float(new.omega[rows].sum() / new.omega.sum()) for rows in absent)
 
 
 def check_names(what: str, names: Sequence[str]) -> list[str]:

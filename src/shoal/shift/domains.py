@@ -29,7 +29,8 @@ class DomainClassifier:
     and the sizes of the domains are divided out of its odds.
 
     With calibrate=True the log-odds of a classifier of another make are corrected by a logistic regression on
-    predictions for records that it has not seen (n_folds of them). products: pairs of columns, for "quadratic".
+    predictions for records that it has not seen (n_folds of them), and held_out_ is what these say of the records: a
+    flexible classifier knows those it was shown by heart. products: pairs of columns, for "quadratic".
     """
 
     def __init__(
@@ -64,6 +65,7 @@ class DomainClassifier:
         features = self._features(points.at)
         self.centre_, self.scale_ = _measure(features[occurs], masses[occurs])
         features = self._standardise(features)
+        self.held_out_: Floats | None = None
         if isinstance(self.classifier, str):
             self.model_ = self._fit_logistic(features[occurs], masses[occurs])
             return self
@@ -73,7 +75,11 @@ class DomainClassifier:
         order = order[weight[order] > 0]
         records = features[point[order]], domain[order], weight[order]
         self.model_, self.prior_ = self._fit_classifier(*records)
-        self.correction_ = self._fit_correction(*records) if self.calibrate else None
+        self.correction_ = None
+        if self.calibrate:
+            self.correction_, logs = self._fit_correction(*records)
+            self.held_out_ = self.log_likelihoods(points.at)[point]
+            self.held_out_[order] = logs
         return self
 
     def log_likelihoods(self, points: Floats) -> Floats:
@@ -117,8 +123,8 @@ class DomainClassifier:
         rows = np.repeat(np.arange(len(domain)), weight.astype(np.int64))
         return model.fit(_or_constant(features)[rows], domain[rows]), np.log(totals / totals.sum())
 
-    def _fit_correction(self, features: Floats, domain: Codes, weight: Floats) -> Any:
-        """Return a logistic regression from a classifier's log probabilities to domains, on records held out."""
+    def _fit_correction(self, features: Floats, domain: Codes, weight: Floats) -> tuple[Any, Floats]:
+        """Return a logistic regression from log probabilities of records held out to domains, and what it says."""
         sizes = np.bincount(domain)
         n_folds = min(self.n_folds, int(sizes.min()))
         if n_folds < 2:
@@ -134,7 +140,8 @@ class DomainClassifier:
             held_out[test] = _read_logs(model, features[test]) - prior
         masses = np.zeros((len(domain), len(sizes)))
         masses[np.arange(len(domain)), domain] = weight
-        return self._fit_logistic(held_out, masses)
+        correction = self._fit_logistic(held_out, masses)
+        return correction, _decide(correction, held_out)
 
 
 def check_classifier(classifier: Any) -> Any:

@@ -19,8 +19,9 @@ class EmpiricalRatio(SampleRatio):
 
     Cells that occur in both samples have q(x) / p(x), the ratio of their shares. Target mass in cells where the source
     has nobody is not lost: it *backs off* to the source records that agree in all columns but one, or else but two, and
-    so on, in proportion to their mass; the column to give up next is the one that finds a place for most of the mass.
-    So the weighted source has the target's distribution wherever it has anybody at all.
+    so on, in proportion to their mass; the column to give up next is the one that differs least between the samples.
+    So the weighted source has at least the target's share in every cell where it has anybody at all. With many columns
+    most cells are empty, and a :class:`LogisticRatio` does better.
 
     Parameters
     ----------
@@ -94,8 +95,10 @@ class EmpiricalRatio(SampleRatio):
         self._outside = float(self._p[np.bincount(cell, q)[cell] == 0].sum()), float(q[~has_source].sum())
         orphan = np.where(has_source, 0.0, q)
         mass = _spread(cell, self._p, np.where(has_source, q, 0.0))  # of the target, at the source's cells
+        shifts = self._find_shifts(q)
         while columns:
-            columns = self._give_up_one(columns, orphan)
+            least = min(columns, key=lambda j: (round(shifts[j], 12), -j))  # of equal ones the last
+            columns = [j for j in columns if j != least]
             self._levels.append(columns)
             cell = self._group(columns)
             placed = np.bincount(cell, self._p)[cell] > 0
@@ -112,14 +115,10 @@ class EmpiricalRatio(SampleRatio):
             self._groups[key] = group(self._cells, columns)
         return self._groups[key]
 
-    def _give_up_one(self, columns: list[int], orphan: Floats) -> list[int]:
-        """Return the columns but the one without which most orphaned mass finds source records; ties: the last."""
-        rests = [[other for other in columns if other != column] for column in columns]
-        if not orphan.any():
-            return rests[-1]
-        cells = [self._group(rest) for rest in rests]
-        placed = np.array([orphan[np.bincount(cell, self._p)[cell] > 0].sum() for cell in cells])
-        return rests[np.flatnonzero(placed >= placed.max() - 1e-12)[-1]]
+    def _find_shifts(self, q: Floats) -> list[float]:
+        """Return for every column how much of its mass would have to move from source to target."""
+        cells = [self._group([j]) for j in range(self._cells.shape[1])]
+        return [0.5 * float(np.abs(np.bincount(cell, self._p) - np.bincount(cell, q)).sum()) for cell in cells]
 
     def _smoothed(self, mass: Floats) -> Floats:
         """Return the target's mass with every cell's ratio shrunk towards that of the level above."""

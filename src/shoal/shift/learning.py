@@ -68,7 +68,15 @@ def importance_weighted_fit(
 def fit_weighted(estimator: Any, X: Any, y: ArrayLike, weights: Floats) -> Any:
     """Fit an estimator, not a clone, with weights scaled to mean 1."""
     argument = need_weight_argument(estimator)
-    return estimator.fit(X, y, **{argument: weights / weights.mean()})
+    try:
+        return estimator.fit(X, y, **{argument: weights / weights.mean()})
+    except ValueError as error:
+        if "could not convert" not in str(error):  # which goes on with a value of the data
+            raise
+    raise InputError(
+        f"{type(estimator).__name__} needs numbers, but X has texts; begin with a transformer in a pipeline, or use "
+        "shoal.market.make_cost_model."
+    )
 
 
 def _combine_weights(
@@ -258,6 +266,8 @@ def _make_score(scoring: str | Callable[..., float]) -> Callable[[Any, Any, Any,
             scorer = get_scorer(scoring)
         except ValueError:
             raise InputError(f"scoring={scoring!r} is not the name of a scikit-learn scorer.") from None
+        if "sample_weight" not in inspect.signature(scorer._score_func).parameters:  # noqa: SLF001
+            raise InputError(f"scoring={scoring!r} takes no sample_weight, so that it would score on the source.")
         return lambda model, X, y, w: float(scorer(model, X, y, sample_weight=w))
     if hasattr(scoring, "_score_func"):  # made by make_scorer
         return lambda model, X, y, w: float(scoring(model, X, y, sample_weight=w))

@@ -29,7 +29,8 @@ class LogisticRatio(SampleRatio):
         Penalty of "linear" and "quadratic" per unit of mean log loss: keeps the weights finite where the samples can be
         told apart without error.
     calibrate : bool, default True
-        Correct the log-odds of another classifier on points it has not seen. "linear" and "quadratic" need none.
+        Correct the log-odds of another classifier on records it has not seen, and weigh the source by what is said of
+        each record by a classifier that has not seen it. "linear" and "quadratic" need none of this.
     n_folds : int, default 5
         For calibration.
     kinds : mapping, optional
@@ -94,10 +95,14 @@ class LogisticRatio(SampleRatio):
             products=self._products,
         )
         self._model = model.fit(self._points, weights)
-        masses = self._points.masses(weights)
-        logs, (p, q) = self._log_ratio(self._points.at), (masses / masses.sum(axis=0)).T
-        self._source_logs = logs[self._points.of_row[0]]
-        self._outside = float(p[logs < logs[q > 0].min()].sum()), float(q[logs > logs[p > 0].max()].sum())
+        if self._model.held_out_ is None:
+            logs = self._log_ratio(self._points.at)[np.concatenate(self._points.of_row)]
+        else:
+            logs = self._model.held_out_[:, 1] - self._model.held_out_[:, 0]
+        ours, theirs = logs[: len(weight_source)], logs[len(weight_source) :]
+        p, q = weight_source / weight_source.sum(), weight_target / weight_target.sum()
+        self._source_logs = ours
+        self._outside = float(p[ours < theirs[q > 0].min()].sum()), float(q[theirs > ours[p > 0].max()].sum())
 
     def _log_ratio(self, coded: Floats) -> Floats:
         logs = self._model.log_likelihoods(coded)

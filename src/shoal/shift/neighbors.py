@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -12,10 +13,12 @@ from scipy.spatial import cKDTree
 from shoal.coding import Coding, Kinds
 from shoal.compilation import run_in_threads
 from shoal.errors import InputError
+from shoal.shift.diagnostics import ShiftWarning
 from shoal.shift.points import Points
 from shoal.shift.ratio import Floats, SampleRatio
 
 BLOCK_NUMBERS = 1_000_000  # coordinates of neighbours held at once by one thread
+FEW_POINTS = 100  # different records, below which neighbourhoods are too coarse
 SAME = 1e-9  # distances that differ by less, relative to themselves, are the same
 MOST_ANCHORS = 20_000  # points around which the ratio is learnt; others follow the nearest one
 
@@ -83,6 +86,13 @@ class NeighborRatio(SampleRatio):
         tables = {"X_source": source, "X_target": target}
         self._coding = Coding(tables, (weight_source, weight_target), self.kinds)
         self._points = Points.of([self._code(source), self._code(target)])
+        if len(self._points.at) < FEW_POINTS:
+            warnings.warn(
+                f"NeighborRatio: there are only {len(self._points.at)} different records, so that neighbourhoods are "
+                "coarse and weights too even; use EmpiricalRatio.",
+                ShiftWarning,
+                stacklevel=3,
+            )
         self._solve(weight_source, weight_target)
 
     def _code(self, frame: nw.DataFrame[Any]) -> Floats:

@@ -157,7 +157,7 @@ def _find_cap(ratio: Floats, share: Floats, top: float) -> float:
     """
     low, high = 0.0, float(ratio.max())
     if high <= top:
-        return high
+        return top
     for _ in range(200):
         middle = (low + high) / 2
         if middle > top * float(share @ np.minimum(ratio, middle)):
