@@ -218,16 +218,18 @@ class RakedRatio(DensityRatio):
         self._outside = float(p[np.isneginf(self._log_ratio(self._source[first]))].sum()), 0.0
 
     def _refuse(self, p: Floats, codes: Codes) -> None:
-        """Name the fewest margins that cannot be met together."""
-        every = range(len(self._margins))
-        for some in (some for size in every[1:] for some in combinations(every, size + 1)):
-            gap = self._fit_proportions(p, codes, some)[2]
-            if gap > NEARLY:
-                names = " and ".join(self._margins[m].name for m in some)
-                raise InputError(
-                    f"The margins {names} cannot be met together with positive weights of the combinations that occur "
-                    f"in X_source: a share stays off by {gap:.2g}. Pool levels, drop one of the margins, or correct it."
-                )
+        """Name margins that cannot be met together, none of which could be left out."""
+        some = list(range(len(self._margins)))
+        for m in list(some):
+            rest = [other for other in some if other != m]
+            if len(rest) > 1 and self._fit_proportions(p, codes, rest)[2] > NEARLY:
+                some = rest
+        gap = self._fit_proportions(p, codes, some)[2]
+        names = " and ".join(self._margins[m].name for m in some)
+        raise InputError(
+            f"The margins {names} cannot be met together with positive weights of the combinations that occur in "
+            f"X_source: a share stays off by {gap:.2g}. Pool levels, drop one of the margins, or correct it."
+        )
 
     def _fit_proportions(self, p: Floats, codes: Codes, some: Sequence[int]) -> tuple[list[Floats], int, float]:
         """Scale to one margin after the other until all are met; return log factors, rounds, and the largest gap."""

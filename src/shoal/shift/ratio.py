@@ -27,9 +27,9 @@ class DensityRatio(BaseEstimator):
     """Base of the estimators of w(x) = q(x) / p(x), target over source.
 
     A subclass says how the ratio at the source follows from the records' weights (`_solve`, which sets `_source_logs`
-    and `_outside`), and what it is elsewhere (`_code`, `_log_ratio`). All of them see records only through the mass at
-    each point, so that a record that occurs twice is a record of twice the weight, and the order of the rows does not
-    matter.
+    and `_outside`), and what it is elsewhere (`_code`, `_log_ratio`). The order of the rows does not matter, and all
+    but classifiers of another make see records only through the mass at each point, so that a record that occurs twice
+    is a record of twice the weight.
     """
 
     max_weight: float | None
