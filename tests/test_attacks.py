@@ -159,6 +159,7 @@ def rebuild(table, seed, settings, labels):
     return np.column_stack([table["age"].to_numpy()[source[order]], table["cost"].to_numpy()[order]])
 
 
+@pytest.mark.slow
 def test_no_seed_reproduces_a_release():
     rng = np.random.default_rng(4)
     table = pl.DataFrame({"age": rng.integers(20, 60, 24), "sex": ["F", "M"] * 12, "cost": rng.permutation(24) * 10})

@@ -91,7 +91,10 @@ def test_the_test_would_notice_ties_broken_in_row_order():
     assert worst_p_value(columns_of(tables()["levels only"]), LABELS, settings, rng) < 1e-10
 
 
-@pytest.mark.parametrize("name", ["sorted numbers", "levels only", "mixed, missing"])
+@pytest.mark.parametrize(
+    "name",
+    [*(pytest.param(name, marks=pytest.mark.slow) for name in ("sorted numbers", "levels only")), "mixed, missing"],
+)
 def test_transport_through_many_leaves_and_rounds(name, monkeypatch):
     """In small tables transport is one exact assignment; with tiny leaves it splits and exchanges as in large ones."""
     real = recovery.transport_recover

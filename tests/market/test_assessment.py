@@ -182,6 +182,7 @@ def test_survey_weights_are_used(world):
     assert risk.existing_cost == pytest.approx(np.average(members["cost"], weights=members["weight"]))
 
 
+@pytest.mark.slow
 def test_a_record_twice_is_a_record_of_twice_the_weight(world):
     members, times = world["members"][:2000], np.arange(2000) % 3 + 1
     weighted = assess(world, members=members.drop("weight").with_columns(weight=times), weight="weight")

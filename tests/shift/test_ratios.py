@@ -578,6 +578,7 @@ def test_one_heavy_record_is_warned_of():
     assert "weak: " in str(fitted.diagnostics_)
 
 
+@pytest.mark.slow
 def test_no_shift_has_weights_near_one(gaussian):
     shift = gaussian()
     same = np.random.default_rng(9).normal(size=(15_000, 2))
