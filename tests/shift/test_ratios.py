@@ -607,7 +607,10 @@ def test_pandas_may_name_columns_by_numbers():
 def test_the_column_that_shifted_is_not_given_up():
     """Many columns, mostly empty cells: the one that differs between source and target must still be balanced."""
     rng = np.random.default_rng(0)
-    make = lambda n, mean: np.column_stack([rng.normal(mean, 12, n).round(), *rng.integers(0, 6, (3, n))])  # noqa: E731
+
+    def make(n, mean):
+        return np.column_stack([rng.normal(mean, 12, n).round(), *rng.integers(0, 6, (3, n))])
+
     source, target = make(4000, 42), make(3000, 54)
     fitted = EmpiricalRatio().fit(source, target)
     assert fitted.backoff_[-1] == "x0"

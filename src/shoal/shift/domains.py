@@ -90,6 +90,12 @@ class DomainClassifier:
         logs = _read_logs(self.model_, features) - self.prior_
         return logs if self.correction_ is None else _decide(self.correction_, logs)
 
+    def judge_records(self, points: Points) -> Floats:
+        """Return the same for the records it was fitted on, in order; where calibrated, by models that saw them not."""
+        if self.held_out_ is not None:
+            return self.held_out_
+        return self.log_likelihoods(points.at)[np.concatenate(points.of_row)]
+
     def _features(self, points: Floats) -> Floats:
         i, j = self.products
         return np.hstack([points, points[:, i] * points[:, j]])

@@ -95,10 +95,8 @@ class LogisticRatio(SampleRatio):
             products=self._products,
         )
         self._model = model.fit(self._points, weights)
-        if self._model.held_out_ is None:
-            logs = self._log_ratio(self._points.at)[np.concatenate(self._points.of_row)]
-        else:
-            logs = self._model.held_out_[:, 1] - self._model.held_out_[:, 0]
+        judged = self._model.judge_records(self._points)
+        logs = judged[:, 1] - judged[:, 0]
         ours, theirs = logs[: len(weight_source)], logs[len(weight_source) :]
         p, q = weight_source / weight_source.sum(), weight_target / weight_target.sum()
         self._source_logs = ours

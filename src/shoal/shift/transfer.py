@@ -166,11 +166,10 @@ class TransferWeights(BaseEstimator):
         classifier = DomainClassifier(
             self.classifier, ridge=self.ridge, calibrate=self.calibrate, n_folds=self.n_folds, products=products
         )
-        logs = classifier.fit(points, tuple(omega[rows] for rows in samples)).log_likelihoods(points.at)
+        logs = classifier.fit(points, tuple(omega[rows] for rows in samples)).judge_records(points)
         prior = np.bincount(of_row, omega) / omega.sum()
-        at_points = np.asarray(logs - logsumexp(logs, axis=1, keepdims=True, b=prior))
         found = np.empty((len(frame), n_tasks))
-        found[np.concatenate(samples)] = at_points[np.concatenate(points.of_row)]
+        found[np.concatenate(samples)] = logs - logsumexp(logs, axis=1, keepdims=True, b=prior)
         return found
 
     def _diagnose(self, name: Any, t: int, share: Floats) -> Diagnostics:
