@@ -17,7 +17,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from shoal import clustering, datasets, market, privacy, recovery, shift, utility
     from shoal.anonymizer import Anonymizer, anonymize
+    from shoal.assessment import assess
     from shoal.errors import CheckError, FileError, InputError, LeakError, ShoalError
+    from shoal.choosing import frontier
+    from shoal.inspection import inspect
     from shoal.release import Release
 
 __version__ = "0.1.0"
@@ -26,6 +29,9 @@ __version__ = "0.1.0"
 _HOME = {
     "Anonymizer": "shoal.anonymizer",
     "anonymize": "shoal.anonymizer",
+    "assess": "shoal.assessment",
+    "frontier": "shoal.choosing",
+    "inspect": "shoal.inspection",
     "Release": "shoal.release",
     "ShoalError": "shoal.errors",
     "InputError": "shoal.errors",
@@ -37,15 +43,14 @@ _ROOMS = ("clustering", "datasets", "dither", "market", "privacy", "recovery", "
 
 __all__ = [
     "Anonymizer",
-    "CheckError",
-    "FileError",
-    "InputError",
-    "LeakError",
     "Release",
     "ShoalError",
     "anonymize",
+    "assess",
     "clustering",
     "datasets",
+    "frontier",
+    "inspect",
     "market",
     "privacy",
     "recovery",

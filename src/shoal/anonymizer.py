@@ -16,15 +16,16 @@ from sklearn.utils.validation import validate_data
 from shoal.clustering.kmember import check_enough, check_sizes, read_points
 from shoal.encoding import EncodedColumn, encode, forget_order, restore
 from shoal.errors import CheckError, InputError
+from shoal.choosing import choose_settings, find_response, read_k
 from shoal.grouping import Grouping, find_clusters, group_people, make_points
 from shoal.hiding import Hidden, hide
 from shoal.leaks import refuse_leaks
 from shoal.people import People, find_people, read_weight
-from shoal.privacy.risk import check_releases, draw_releases, measure_risk
+from shoal.privacy.risk import Risk, check_releases, draw_releases, measure_risk
 from shoal.progress import Progress, Reporter
 from shoal.protection import check_protection, describe_protection, protect_columns
 from shoal.randomness import make_generator
-from shoal.release import Release, make_certificate
+from shoal.release import Origin, Release, make_certificate
 from shoal.requirements import read_requirements
 from shoal.schema import Schema, frame_of_array, name_columns, read_frame, read_schema
 from shoal.settings import Settings
@@ -45,12 +46,13 @@ def anonymize(
     unit: str | None = None,
     others: str | None = None,
     kinds: Mapping[str, str | Sequence[Any]] | None = None,
-    k: int = 10,
-    method: str = "gaussian",
+    k: int | None = None,
+    max_risk: float | None = None,
+    method: str | None = None,
     recovery: str | None = None,
     clustering: Any = "auto",
     response_weight: float = 0.0,
-    loading: float = 1 / 3,
+    loading: float | None = None,
     release_values: str = "observed",
     l_diversity: Any = None,
     t_closeness: Any = None,
@@ -83,6 +85,10 @@ def anonymize(
         Overrides, such as {"zip": "nominal", "education": ["none", "school", "college"]}; "numeric", "ordinal",
         "nominal", "datetime", or the levels of an ordinal column in order.
     k : int, default 10
+    max_risk : float, default none
+        Instead of k: the highest chance that is allowed, such as 0.05. k is then the smallest whose bound 1/k meets it,
+        and method and loading, unless given, are those with the best utility on these clusters (`shoal.frontier` says
+        how); the certificate tells what was tried and why it was taken.
     method : {"gaussian", "permute", "resample", "centroid"}, default "gaussian"
         What a record receives: a draw from its cluster's Gaussian carried back onto the original rows; the row of
         another member of its cluster, each handed out once; or drawn with replacement; or the cluster's centre,
@@ -140,12 +146,12 @@ def anonymize(
     From the quasi-identifiers alone, nobody's record can be picked out with a chance above 1/5.
     """
     settings = Settings(
-        k=k,
-        method=method,
+        k=read_k(k, max_risk),
+        method="gaussian" if method is None else method,
         recovery=recovery,
         clustering=clustering,
         response_weight=response_weight,
-        loading=loading,
+        loading=1 / 3 if loading is None else loading,
         release_values=release_values,
     )
     settings.check()
@@ -163,10 +169,10 @@ def anonymize(
     columns = [encode(frame[column.name], column) for column in schema.quasi_identifiers]
     settings.check_columns(columns)
     people = find_people(frame, schema, columns)
-    check_enough(k, people.number, "row" if unit is None else "person")
+    check_enough(settings.k, people.number, "row" if unit is None else "person")
     rng = make_generator(random_state)
-    steps = check_protection(protect, schema)
-    frame = protect_columns(frame, schema, steps, people, k, rng)
+    steps, original = check_protection(protect, schema), frame
+    frame = protect_columns(frame, schema, steps, people, settings.k, rng)
     leaks = refuse_leaks(frame, schema.names("sensitive", "kept", "weight"), columns, people.of_row, allow_leaks)
     response = _read_response(frame, schema, settings, people)
     requirements = read_requirements(frame, schema, people, l_diversity, t_closeness)
@@ -177,6 +183,13 @@ def anonymize(
     with Reporter(progress) as reporter:
         points = make_points(persons, people, response, settings)
         groups = group_people(points, settings, requirements, reporter, kept)
+        chosen = None
+        if max_risk is not None:
+            target = find_response(frame, schema, people, None)
+            fixed = {"method": method, "recovery": recovery, "loading": loading}
+            settings, chosen = choose_settings(
+                persons, groups.labels, target, settings, fixed, max_risk, rng, reporter
+            )
         hidden = hide(persons, groups.labels, settings, rng, reporter)
         order = rng.permutation(len(frame))
         released = _assemble(frame, schema, people, groups.labels, hidden, order)
@@ -185,9 +198,10 @@ def anonymize(
     certificate = make_certificate(
         schema=schema,
         settings=settings,
+        chosen=chosen,
         rows=len(frame),
         groups=groups,
-        risk=risk,
+        risk={name: found.describe() for name, found in risk.items()},
         measured=measured,
         smoothed=_smoothed(columns, settings),
         protected=describe_protection(steps),
@@ -195,7 +209,8 @@ def anonymize(
         look_like_identifiers=_find_identifiers(frame, schema),
         seeded=random_state is not None,
     )
-    release = Release(_strip_metadata(released.to_native()), certificate, schema)
+    origin = Origin(original, None if unit is None else people.of_row, order, risk)
+    release = Release(_strip_metadata(released.to_native()), certificate, schema, origin)
     groups.seal()  # before the release leaves: if its clusters were lost, it could not be repeated
     return release
 
@@ -385,7 +400,7 @@ def _measure_risk(
     rng: np.random.Generator,
     n_releases: int,
     reporter: Reporter,
-) -> dict[str, Any]:
+) -> dict[str, Risk]:
     """Measure both attackers on releases drawn anew, so that the figures tell nothing about this one.
 
     Refuse the release if anybody is above the bound, which the theory excludes.
@@ -398,7 +413,7 @@ def _measure_risk(
     risk = measure_risk(persons, groups.labels, settings, drawn, sample=rng)
     if any(found.max > 1 / settings.k + 1e-9 for found in risk.values()):
         raise CheckError("A record could be picked out with a chance above 1/k; nothing is released.")
-    return {name: found.describe() for name, found in risk.items()}
+    return risk
 
 
 def _smoothed(columns: list[EncodedColumn], settings: Settings) -> list[str]:

@@ -156,8 +156,9 @@ def _encode_pair(a: nw.Series[Any], b: nw.Series[Any], column: Column) -> Encode
     _refuse_empty(column.name, missing)
     numbers = None
     if column.kind == "nominal":
-        texts = [str(value) for value in (*a.to_list(), *b.to_list())]
-        codes = np.unique(texts, return_inverse=True)[1]
+        keys = [None if gone else level_key(v) for v, gone in zip((*a.to_list(), *b.to_list()), missing, strict=True)]
+        code = {key: i for i, key in enumerate(sorted(set(keys) - {None}, key=str))} | {None: 0}
+        codes = np.fromiter((code[key] for key in keys), dtype=np.int64, count=len(keys))
     else:
         kind = "numeric" if column.kind == "ordinal" and column.levels is None else column.kind
         parts = [encode(series, replace(column, kind=kind)).numbers for series in (a, b)]

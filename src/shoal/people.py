@@ -84,6 +84,15 @@ def find_people(frame: nw.DataFrame[Any], schema: Schema, columns: list[EncodedC
     return People(of_row, first, None if weight is None else weight[first])
 
 
+def count_people(groups: Index, person: Index | None, n_groups: int) -> Index:
+    """Return how many people have rows in each group; -1 is no group, person=None a person for every row."""
+    there = groups >= 0
+    if person is None:
+        return np.bincount(groups[there], minlength=n_groups)
+    width = int(person.max()) + 1
+    return np.bincount(np.unique(groups[there] * width + person[there]) // width, minlength=n_groups)
+
+
 def read_weight(values: NDArray[Any], n: int, what: str) -> Floats:
     """Return survey weights as numbers, refusing missing, infinite and negative ones."""
     weight = values.astype(np.float64)

@@ -5,15 +5,23 @@ from __future__ import annotations
 import datetime
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
+import narwhals.stable.v2 as nw
 import numpy as np
+from numpy.typing import NDArray
 
 from shoal import __version__
+from shoal.errors import InputError
 from shoal.grouping import Grouping
+from shoal.progress import Progress
 from shoal.schema import Schema
 from shoal.settings import Settings
+
+if TYPE_CHECKING:
+    from shoal.assessment import Assessment
+    from shoal.privacy.risk import Risk
 
 _PRESENCE_SHOWN = (
     "The rows of quasi-identifiers in the release are original rows, only re-assigned: a rare combination betrays that "
@@ -68,8 +76,34 @@ _EXPLAINED = {
     "Neither uses the weight; the bound holds for one who does",
     "information_loss": "the share, in percent, of the variance of the quasi-identifiers that lies inside clusters",
     "response_weight": "how much the sensitive columns counted in forming the clusters",
+    "chosen": "why this method and loading were taken, with what was tried: figures are averages over releases drawn for "
+    "the purpose",
     "loading": "variance added to every standardised column by the Gaussian dither",
 }
+
+
+@dataclass(frozen=True, repr=False)
+class Origin:
+    """What a release was made from, and how: for `Release.assess`, in memory only.
+
+    Attributes
+    ----------
+    frame : the original table
+    of_row : array or None
+        The person of every row, where a person has several.
+    order : array
+        The row of the original from which each released row stems.
+    risk : dict
+        The attackers' risk of every record, by attacker.
+    """
+
+    frame: nw.DataFrame[Any]
+    of_row: NDArray[np.int64] | None
+    order: NDArray[np.int64]
+    risk: Mapping[str, Risk]
+
+    def __repr__(self) -> str:
+        return "Origin(in memory only)"
 
 
 @dataclass(frozen=True)
@@ -89,6 +123,52 @@ class Release:
     table: Any
     certificate: dict[str, Any]
     schema: Schema
+    _origin: Origin | None = field(default=None, repr=False, compare=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave behind what the release was made from: it is not for pickles and copies."""
+        return {**self.__dict__, "_origin": None}
+
+    def assess(
+        self,
+        *,
+        target: str | None = None,
+        model: Any = None,
+        random_state: Any = 0,
+        progress: bool | Progress | None = None,
+    ) -> Assessment:
+        """Return what the release risks and what it keeps, measured against the table it was made from.
+
+        Only in the process that made the release; a loaded one has lost its original (`shoal.assess` takes both
+        tables).
+
+        Parameters
+        ----------
+        target, model, random_state, progress
+            As in `shoal.assess`.
+
+        Examples
+        --------
+        >>> import shoal
+        >>> release = shoal.anonymize(
+        ...     shoal.datasets.load_cohort(500), quasi_identifiers=["sex", "age"], sensitive=["cost"], others="drop")
+        >>> release.assess().utility["joint_histogram"].value
+        1.0
+        """
+        from shoal.assessment import assess_release
+
+        if self._origin is None:
+            raise InputError("This release was loaded or copied, so its original is not known; use shoal.assess.")
+        return assess_release(
+            self.table,
+            self.schema,
+            self.certificate,
+            self._origin,
+            target=target,
+            model=model,
+            random_state=random_state,
+            progress=progress,
+        )
 
     def write(
         self,
@@ -123,6 +203,8 @@ class Release:
             ("people", f"{c['people']:,} in {clusters['number']:,} clusters of {sizes}"),
             ("distribution", kept),
         ]
+        if c["chosen"]:
+            lines.append(("chosen", c["chosen"]["why"]))
         if c["models"]:
             lines.append(("models", _say_models(c["models"], c["models_cost"])))
         if c["protected"]:
@@ -133,6 +215,11 @@ class Release:
         return "\n".join(f"{name:<13} {text}" for name, text in self.summary())
 
     __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        from shoal.report.notebook import release_as_html
+
+        return release_as_html(self)
 
 
 def _and_not(schema: Schema) -> str:
@@ -176,6 +263,7 @@ def make_certificate(
     *,
     schema: Schema,
     settings: Settings,
+    chosen: Mapping[str, Any] | None,
     rows: int,
     groups: Grouping,
     risk: Mapping[str, Any],
@@ -225,6 +313,7 @@ def make_certificate(
         "vault": groups.vault,
         "not_covered": [{"what": what, "why": why} for what, why in not_covered.items()],
         **settings.describe(),
+        "chosen": chosen,
         "people": int(sizes.sum()),
         "rows": rows,
         "clusters": {

@@ -85,7 +85,7 @@ def guess_linkage(
     both = [column.take(np.append(chosen, n + chosen)) for column in encode_table(X, kinds, X_released)]
     placed = positions(both, reference=len(chosen))
     values = [column.take(chosen) for column in _read_sensitive(sensitive, n)]
-    return _guess(placed[: len(chosen)], placed[len(chosen) :], values, rng)
+    return guess_owners(placed[: len(chosen)], placed[len(chosen) :], values, rng)
 
 
 def _read_sensitive(sensitive: Any, n: int) -> list[EncodedColumn]:
@@ -99,7 +99,7 @@ def _sample(n: int, rng: np.random.Generator) -> Index:
     return np.arange(n) if n <= _MOST else np.sort(rng.choice(n, _MOST, replace=False))
 
 
-def _guess(known: Floats, released: Floats, values: list[EncodedColumn], rng: np.random.Generator) -> Finding:
+def guess_owners(known: Floats, released: Floats, values: list[EncodedColumn], rng: np.random.Generator) -> Finding:
     """Attack people at `known`, whose records are the same rows of `released` and `values`."""
     n, seed = len(known), int(rng.integers(2**31))
     count = min(_CANDIDATES, n)
@@ -257,7 +257,7 @@ def compare_attackers(
             found = [
                 _finding("quasi-identifiers", match_nearest(known, released, people, None)),
                 _finding("knows y", match_nearest(known, released, people, agree)),
-                replace(_guess(known, released, values, rng), name="learns y"),
+                replace(guess_owners(known, released, values, rng), name="learns y"),
             ]
             findings[table] = {finding.name: finding for finding in found}
             report((done + 1) / 3)

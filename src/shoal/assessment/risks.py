@@ -1,0 +1,244 @@
+"""What a release risks, as scores: the bound, the attackers measured, presence, what an auditor of rows reads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.assessment.scores import Score, write_number
+from shoal.clustering.diversity import measure_closeness, measure_diversity
+from shoal.encoding import EncodedColumn, joint_codes, positions
+from shoal.privacy.guessing import guess_owners
+from shoal.privacy.linkage import match_nearest
+from shoal.privacy.risk import THRESHOLDS, Risk
+from shoal.utility.pairs import Pair, reference
+
+Floats = NDArray[np.float64]
+_MOST_ATTACKED = 10_000
+_BARS = 20
+ATTACKERS = {
+    "optimal": "Picked out by one who knows the clusters",
+    "nearest": "Picked out by the nearest match",
+}
+
+
+@dataclass(frozen=True)
+class RiskBar:
+    """How many people an attacker picks out with a chance in this range."""
+
+    attacker: str
+    low: float
+    high: float
+    people: int
+
+
+def score_bound(certificate: Mapping[str, Any], people: int) -> Score:
+    """Return what is guaranteed."""
+    bound = float(certificate["bound"])
+    return Score(
+        "bound",
+        "Guaranteed: nobody is picked out above",
+        bound,
+        "lower",
+        1 / people,
+        f"From the quasi-identifiers alone nobody's record is picked out with a chance above 1/{certificate['k']}; "
+        "blind guessing picks one out of all.",
+    )
+
+
+def score_certified(risk: Mapping[str, Mapping[str, Any]], people: int) -> list[Score]:
+    """Return what a certificate says of the attackers."""
+    found = []
+    for name, title in ATTACKERS.items():
+        if name in risk:
+            figures = risk[name]
+            found += _attacker(name, title, figures["mean"], figures["max"], people, exact=figures["exact"])
+            found += [
+                _above(name, threshold, figures[f"above_{threshold:g}"], people) for threshold in sorted(THRESHOLDS)
+            ]
+    return found
+
+
+def score_measured(risk: Mapping[str, Risk], people: int) -> list[Score]:
+    """Return what the attackers achieve, in the digits of the certificate."""
+    return score_certified({name: found.describe() for name, found in risk.items()}, people)
+
+
+def _attacker(name: str, title: str, mean: float, highest: float, people: int, *, exact: bool) -> list[Score]:
+    about = "" if exact else "about "
+    return [
+        Score(
+            f"{name}_mean",
+            title,
+            mean,
+            "lower",
+            1 / people,
+            f"He is expected to find {about}{mean * people:,.0f} of {people:,} people; blind guessing finds one.",
+        ),
+        Score(
+            f"{name}_max",
+            f"{title}: highest chance of anybody",
+            highest,
+            "lower",
+            1 / people,
+            f"Nobody is picked out with a chance above {about}{highest:.3g}"
+            + ("." if exact else ", as estimated from further releases; the estimate leans upwards."),
+            personal=True,
+        ),
+    ]
+
+
+def _above(name: str, threshold: float, share: float, people: int) -> Score:
+    who = "who knows the clusters" if name == "optimal" else "by nearest match"
+    return Score(
+        f"{name}_above_{threshold:g}",
+        f"People at a risk above {threshold:g}, by one {who}" if name == "optimal" else
+        f"People at a risk above {threshold:g}, {who}",
+        share,
+        "lower",
+        0.0,
+        f"{share * people:,.0f} of {people:,} people can be picked out with a chance above {threshold:g}.",
+        people=people,
+    )  # fmt: skip
+
+
+def score_linkage(pair: Pair, rng: np.random.Generator) -> Score:
+    """Return what the nearest match achieves on aligned tables; exact but for the people drawn."""
+    part = pair.sampled(_MOST_ATTACKED * 2, rng)
+    placed = positions(part.columns, reference=part.n)
+    rate = float(match_nearest(placed[: part.n], placed[part.n :], np.arange(part.n), None).mean())
+    of = f"{part.n:,} people" + (f", drawn from {pair.n:,}," if part.n < pair.n else "")
+    return Score(
+        "linkage",
+        "Picked out by the nearest match, in these very tables",
+        rate,
+        "lower",
+        1 / part.n,
+        f"Of {of} {rate:.2%} are found: everybody's true values against the released rows, ties at random.",
+    )
+
+
+def score_guessing(pair: Pair, sensitive: Sequence[EncodedColumn], rng: np.random.Generator) -> Score:
+    """Return what an attacker achieves who learns from the release which sensitive values go with whom."""
+    whole = Pair([*pair.columns, *sensitive], pair.n, aligned=True, person=pair.person).sampled(_MOST_ATTACKED, rng)
+    d, n = len(pair.columns), whole.n
+    placed = positions(whole.columns[:d], reference=n)
+    values = [column.take(np.arange(n, 2 * n)) for column in whole.columns[d:]]
+    found = guess_owners(placed[:n], placed[n:], values, rng)
+    return Score(
+        "guessing",
+        "Picked out by one who guesses sensitive values",
+        found.rate,
+        "lower",
+        1 / n,
+        f"{found.rate:.2%} of {n:,} people{', drawn at random,' if n < pair.n else ''} by one who learns from the "
+        "release which sensitive values go with whom. 1/k does not bind him.",
+    )
+
+
+def score_presence(pair: Pair, people: int, rng: np.random.Generator) -> list[Score]:
+    """Return who is alone in a combination, and for how many of them the release shows it."""
+    if pair.person is not None:  # one row each
+        first = np.unique(pair.person, return_index=True)[1]
+        rows = np.concatenate([first, np.arange(pair.n, pair.n + pair.n_released)])
+        pair = Pair([column.take(rows) for column in pair.columns], len(first))
+    alone, shown = _presence(pair)
+    expected = 1 - float(reference(pair, lambda part: np.array([1 - _shown_share(part)]), rng)[0])
+    share = shown / alone if alone else 0.0
+    return [
+        Score(
+            "alone",
+            "People alone in their combination, in the original",
+            alone / people,
+            "lower",
+            alone / people,
+            f"{alone:,} of {people:,} people have quasi-identifiers that nobody else has: released as it is, the table "
+            "would single them out.",
+            people=people,
+        ),
+        Score(
+            "presence",
+            "... whose combination the release shows",
+            share,
+            "lower",
+            expected,
+            f"For {shown:,} of these {alone:,} the release shows that somebody with their quasi-identifiers is in the "
+            f"data; in an independent sample about {expected:.0%} would occur by chance."
+            if alone
+            else "Nobody is alone in a combination, so no combination proves anybody's presence.",
+            people=alone,
+        ),
+    ]
+
+
+def _presence(pair: Pair) -> tuple[int, int]:
+    cells = joint_codes([column.codes for column in pair.columns])
+    before, after = cells[: pair.n], cells[pair.n :]
+    size = int(cells.max()) + 1
+    alone = np.bincount(before, minlength=size)[before] == 1
+    return int(alone.sum()), int((np.bincount(after, minlength=size)[before[alone]] > 0).sum())
+
+
+def _shown_share(pair: Pair) -> float:
+    alone, shown = _presence(pair)
+    return shown / alone if alone else 0.0
+
+
+def score_classes(pair: Pair, sensitive: Sequence[EncodedColumn]) -> list[Score]:
+    """Return what a tool reads that counts equal rows of the release."""
+    rows = np.arange(pair.n, pair.n + pair.n_released)
+    classes = joint_codes([column.codes[rows] for column in pair.columns])
+    sizes = np.bincount(classes)
+    original = np.bincount(joint_codes([column.codes[: pair.n] for column in pair.columns]))
+    found = [
+        Score(
+            "equal_rows",
+            "Smallest group of equal rows in the release",
+            float(sizes.min()),
+            "higher",
+            float(original.min()),
+            "What a tool reads that counts equal rows. A release of shoal keeps its promise without them: the promise "
+            "is about which record is whose.",
+            "count",
+            people=pair.n,
+        )
+    ]
+    for column in sensitive:
+        released = column.take(rows)
+        known = ~released.missing
+        if not known.any():
+            continue
+        diverse = measure_diversity(released.codes[known], classes[known], len(sizes))[0]
+        distance = measure_closeness(released.codes, rows - pair.n, classes, ordered=column.numbers is not None)
+        same = int(sizes[(diverse == 1) & (sizes > 1)].sum())
+        found.append(
+            Score(
+                f"homogeneous:{column.name}",
+                f"Rows in groups of equal quasi-identifiers that share one value of {column.name}",
+                same / len(classes),
+                "lower",
+                None,
+                f"{same:,} of {len(classes):,} released rows; the group most unlike the table is "
+                f"{write_number(float(distance.max()))} away from it (earth mover's distance, 0 to 1).",
+                people=len(classes),
+            )
+        )
+    return found
+
+
+def make_risk_bars(risk: Mapping[str, Risk], bound: float) -> list[RiskBar]:
+    """Return how many people are at which risk, from 0 to the bound in twenty bars."""
+    edges = np.linspace(0, bound, _BARS + 1)
+    bars = []
+    for name, found in risk.items():
+        place = np.clip(np.searchsorted(edges, found.per_record, side="left") - 1, 0, _BARS - 1)
+        counts = np.bincount(place, minlength=_BARS)
+        bars += [
+            RiskBar(name, float(a), float(b), int(count))
+            for a, b, count in zip(edges[:-1], edges[1:], counts, strict=True)
+        ]
+    return bars

@@ -1,0 +1,232 @@
+"""What a model learns from a release, tested on the original; the effects it finds; estimates for other populations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone, is_classifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import roc_auc_score
+
+from shoal.encoding import EncodedColumn
+from shoal.errors import InputError
+from shoal.utility.designs import Effect, make_design, predict, solve
+from shoal.utility.pairs import Pair
+
+Floats = NDArray[np.float64]
+Index = NDArray[np.int64]
+N_FOLDS = 5
+N_RESAMPLES = 200
+N_GROUPS = 10
+_MOST_CLASSES = 20
+
+
+@dataclass(frozen=True)
+class Kept:
+    """How much of a model's score is left when it learns from the release instead of the original.
+
+    Attributes
+    ----------
+    target, model, measure : str
+        What is predicted, by which model, and how the score is measured.
+    original, release : float
+        Score on records of the original that were not learnt from.
+    interval : (float, float)
+        95 % interval of the share kept, over the records tested.
+    groups : list of (float, float, float)
+        Records in ten groups of expected response: means expected by the model of the original, by that of the
+        release, and observed. Empty for classes.
+    """
+
+    target: str
+    model: str
+    measure: str
+    original: float
+    release: float
+    interval: tuple[float, float]
+    tested: int
+    groups: list[tuple[float, float, float]]
+
+    @property
+    def share(self) -> float:
+        """The score kept, as a share of the original's; NaN where the original explains nothing."""
+        return self.release / self.original if self.original > 0 else float("nan")
+
+
+@dataclass(frozen=True)
+class Coefficient:
+    """An effect in a linear model: on the original, on the release, and the original's standard error."""
+
+    effect: Effect
+    original: float
+    release: float
+    standard_error: float
+
+    @property
+    def shift(self) -> float:
+        """By how many standard errors the effect has moved."""
+        gap = self.release - self.original
+        return gap / self.standard_error if self.standard_error > 0 else 0.0
+
+
+def can_be_predicted(column: EncodedColumn) -> bool:
+    """Return whether a column is a number or order that varies, or has 2 to 20 classes."""
+    if column.numbers is not None:
+        known = column.numbers[~column.missing]
+        return len(known) > 0 and bool(known.min() < known.max())
+    return 2 <= len(np.unique(column.codes[~column.missing])) <= _MOST_CLASSES
+
+
+def as_response(column: EncodedColumn) -> Floats:
+    """Return a column as numbers, NaN where missing; of classes, whether it is the most frequent one."""
+    if column.numbers is not None:
+        return column.numbers
+    commonest = np.bincount(column.codes[~column.missing]).argmax()
+    return np.where(column.missing, np.nan, (column.codes == commonest).astype(np.float64))
+
+
+def score_kept(pair: Pair, target: EncodedColumn, rng: np.random.Generator, model: Any = None) -> Kept:
+    """Train on the release and on the original, test on records of the original that neither has learnt from.
+
+    Five folds of people. Where the release is aligned, it learns without the rows that stem from the people tested;
+    else without as many rows drawn at random. Default: least squares, or logistic regression for classes, on a dummy
+    for every level and ten bins of every number; any other model receives standardised numbers and dummies of nominal
+    levels.
+    """
+    classes = target.numbers is None if model is None else is_classifier(model)
+    y = target.codes if classes else as_response(target)
+    known = ~target.missing
+    design = make_design(pair, dummies=model is None).matrix
+    if design.shape[1] == 0:
+        raise InputError("No quasi-identifier varies, so nothing can be learnt from them.")
+    n, tested = pair.n, np.flatnonzero(known[: pair.n])
+    fold, fold_released = _folds(pair, rng)
+    n_classes = int(target.codes[known].max()) + 1
+    expected = np.zeros((2, n, n_classes) if classes else (2, n))
+    for i in range(N_FOLDS):
+        here = tested[fold[tested] == i]
+        learners = (
+            np.flatnonzero(known[:n] & (fold != i)),
+            n + np.flatnonzero(known[n:] & (fold_released != i)),
+        )
+        for which, rows in enumerate(learners):
+            expected[which, here] = _learn(model, design, y, rows, here, classes=classes, n_classes=n_classes)
+    truth, (one, two) = y[tested], expected[:, tested]
+    measure = _gini if classes else _explained
+    scores = [measure(truth, one, None), measure(truth, two, None)]
+    draws = [[measure(truth, found, weight) for found in (one, two)] for weight in _weights(len(tested), rng, classes)]
+    ratios = [b / a for a, b in draws if a > 0]
+    low, high = np.quantile(ratios, [0.025, 0.975]) if ratios else (np.nan, np.nan)
+    default = "logistic regression" if classes else "least squares"
+    return Kept(
+        target.name,
+        f"{default} on levels" if model is None else type(model).__name__,
+        "2 AUC - 1" if classes else "R2",
+        *scores,
+        (float(low), float(high)),
+        len(tested),
+        [] if classes else _groups(one, two, truth),
+    )
+
+
+def _folds(pair: Pair, rng: np.random.Generator) -> tuple[Index, Index]:
+    """Return the fold of every row of original and release: aligned rows share it, and so do a person's."""
+    person = np.arange(pair.n) if pair.person is None else pair.person
+    fold = (rng.permutation(int(person.max()) + 1) % N_FOLDS)[person]
+    return fold, fold if pair.aligned else rng.permutation(pair.n_released) % N_FOLDS
+
+
+def _learn(
+    model: Any, design: Floats, y: NDArray[Any], rows: Index, tested: Index, *, classes: bool, n_classes: int
+) -> Floats:
+    if model is None and not classes:
+        return predict(design[tested], solve(design[rows], y[rows])[0])
+    learner = LogisticRegression(max_iter=1000) if model is None else clone(model)
+    learner.fit(design[rows], y[rows])
+    if not classes:
+        return np.asarray(learner.predict(design[tested]), dtype=np.float64)
+    if not hasattr(learner, "predict_proba"):
+        raise InputError(f"{type(learner).__name__} gives no probabilities (predict_proba); choose another classifier.")
+    chances = np.zeros((len(tested), n_classes))
+    chances[:, learner.classes_] = learner.predict_proba(design[tested])
+    return chances
+
+
+def _weights(n: int, rng: np.random.Generator, classes: bool) -> list[Floats]:
+    """Return weights of resampled records (the Bayesian bootstrap); fewer for classes, whose score takes a sort."""
+    return [rng.standard_exponential(n) for _ in range(N_RESAMPLES // 4 if classes else N_RESAMPLES)]
+
+
+def _explained(y: Floats, predicted: Floats, weight: Floats | None) -> float:
+    """Return R2."""
+    centre = np.average(y, weights=weight)
+    spread = np.average((y - centre) ** 2, weights=weight)
+    return float(1 - np.average((y - predicted) ** 2, weights=weight) / spread) if spread > 0 else 0.0
+
+
+def _gini(y: Index, chances: Floats, weight: Floats | None) -> float:
+    """Return 2 AUC - 1, 0 for guessing and 1 for certainty: every class against the others, by its share."""
+    shares = np.bincount(y, minlength=chances.shape[1]) / len(y)
+    there = np.flatnonzero((shares > 0) & (shares < 1))
+    each = [2 * roc_auc_score(y == level, chances[:, level], sample_weight=weight) - 1 for level in there]
+    return float(np.average(each, weights=shares[there])) if len(there) else 0.0
+
+
+def _groups(one: Floats, two: Floats, truth: Floats) -> list[tuple[float, float, float]]:
+    order = np.argsort(one, kind="stable")
+    parts = [part for part in np.array_split(order, N_GROUPS) if len(part)]
+    return [(float(one[p].mean()), float(two[p].mean()), float(truth[p].mean())) for p in parts]
+
+
+def coefficients(pair: Pair, target: EncodedColumn, rare: int = 10) -> list[Coefficient]:
+    """Return the effects of a linear model of the response on original and release, in the response's deviations.
+
+    Numbers count per standard deviation, levels against the most frequent one. Levels of fewer than `rare` rows are
+    pooled: an effect of one row would be that row's response.
+    """
+    y, n = as_response(target), pair.n
+    design = make_design(pair, rare=rare)
+    first, second = (np.flatnonzero(~np.isnan(part)) for part in (y[:n], y[n:]))
+    spread = float(np.nanstd(y[:n])) or 1.0
+    fitted, inverse = solve(design.matrix[first], y[first] / spread)
+    other, _ = solve(design.matrix[n + second], y[n + second] / spread)
+    whole = np.column_stack([np.ones(len(first)), design.matrix[first]])
+    rest = y[first] / spread - whole @ fitted
+    errors = np.sqrt(np.diag(inverse @ ((whole * rest[:, None] ** 2).T @ whole) @ inverse))
+    return [
+        Coefficient(effect, float(a), float(b), float(error))
+        for effect, a, b, error in zip(design.effects, fitted[1:], other[1:], errors[1:], strict=True)
+    ]
+
+
+def shift_error(pair: Pair, target: EncodedColumn) -> tuple[float, float]:
+    """Return how wrong the mean response of another population is when estimated from the release, and by chance.
+
+    The other population has more of the people for whom a model of the original expects high responses (or fewer; the
+    larger error counts): weights 1 + r and 1 - r, r the rank of the expectation from -1 to 1. The second number is the
+    error to be expected of an independent sample. Relative to the mean; a dither that flattens the response against
+    the quasi-identifiers shows here and in no other margin.
+    """
+    y, n = as_response(target), pair.n
+    design = make_design(pair, dummies=True).matrix
+    known = ~np.isnan(y)
+    rows, released = np.flatnonzero(known[:n]), n + np.flatnonzero(known[n:])
+    if design.shape[1] == 0:
+        return 0.0, 0.0
+    expected = predict(design, solve(design[rows], y[rows])[0])
+    levels = np.sort(expected[rows])
+    rank = (np.searchsorted(levels, expected, "left") + np.searchsorted(levels, expected, "right")) / len(levels) - 1
+    worst, noise = 0.0, 0.0
+    for sign in (1, -1):
+        weight = 1 + sign * rank
+        one, two = (float(np.average(y[part], weights=weight[part])) for part in (rows, released))
+        scale = max(abs(one), 1e-3 * float(np.std(y[rows])), 1e-300)
+        deviation = weight[rows] * (y[rows] - one) / weight[rows].mean()
+        worst = max(worst, abs(two - one) / scale)
+        noise = max(noise, float(np.sqrt(2 / np.pi * 2 * np.mean(deviation**2) / len(rows))) / scale)
+    return worst, noise
+
+
