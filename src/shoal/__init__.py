@@ -18,8 +18,12 @@ if TYPE_CHECKING:
     from shoal import clustering, datasets, market, privacy, recovery, shift, utility
     from shoal.anonymizer import Anonymizer, anonymize
     from shoal.assessment import assess
-    from shoal.errors import CheckError, FileError, InputError, LeakError, ShoalError
     from shoal.choosing import frontier
+    from shoal.errors import CheckError as CheckError
+    from shoal.errors import FileError as FileError
+    from shoal.errors import InputError as InputError
+    from shoal.errors import LeakError as LeakError
+    from shoal.errors import ShoalError
     from shoal.inspection import inspect
     from shoal.release import Release
 

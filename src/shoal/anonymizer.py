@@ -13,10 +13,10 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
+from shoal.choosing import choose_settings, find_response, read_k
 from shoal.clustering.kmember import check_enough, check_sizes, read_points
 from shoal.encoding import EncodedColumn, encode, forget_order, restore
 from shoal.errors import CheckError, InputError
-from shoal.choosing import choose_settings, find_response, read_k
 from shoal.grouping import Grouping, find_clusters, group_people, make_points
 from shoal.hiding import Hidden, hide
 from shoal.leaks import refuse_leaks
@@ -187,9 +187,7 @@ def anonymize(
         if max_risk is not None:
             target = find_response(frame, schema, people, None)
             fixed = {"method": method, "recovery": recovery, "loading": loading}
-            settings, chosen = choose_settings(
-                persons, groups.labels, target, settings, fixed, max_risk, rng, reporter
-            )
+            settings, chosen = choose_settings(persons, groups.labels, target, settings, fixed, max_risk, rng, reporter)
         hidden = hide(persons, groups.labels, settings, rng, reporter)
         order = rng.permutation(len(frame))
         released = _assemble(frame, schema, people, groups.labels, hidden, order)

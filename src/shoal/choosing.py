@@ -11,6 +11,7 @@ import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from html import escape
 from numbers import Real
 from typing import Any
 
@@ -24,6 +25,7 @@ from shoal.errors import InputError, suggest
 from shoal.grouping import find_clusters, make_points
 from shoal.hiding import Hidden, hide
 from shoal.leaks import refuse_leaks
+from shoal.notebook import html_table
 from shoal.people import People, find_people
 from shoal.privacy.chances import hidden_columns
 from shoal.privacy.risk import check_releases, measure_risk
@@ -42,6 +44,7 @@ LIMIT = 0.05
 TOLERANCE = 0.02
 LOADINGS = (1 / 3, 0.1, 0.03)
 WAYS = ("gaussian", "permute", "resample", "centroid")
+_HEADS = ("k", "setting", "bound", "optimal", "nearest", "joint", "prediction", "shift error", "utility", "")
 _CANDIDATES = ("gaussian", "permute", "resample")  # of anonymize(max_risk=...)
 _MOST_PEOPLE = 20_000
 _LEAST_EXPLAINED = 0.005  # R2 below which a share of it means nothing
@@ -86,7 +89,7 @@ class Outcome:
     def utility(self) -> float:
         """The least of what is kept, between 0 and 1."""
         kept = [self.joint, self.prediction, 1 - self.shift]
-        return float(np.clip(np.nanmin([value for value in kept if value == value]), 0.0, 1.0))
+        return float(np.clip(np.nanmin(kept), 0.0, 1.0))
 
     @property
     def name(self) -> str:
@@ -171,29 +174,31 @@ class Frontier:
 
         write_page(None, path, frontier=self.to_dict(edition))
 
-    def __str__(self) -> str:
-        heads = ("k", "setting", "bound", "optimal", "nearest", "joint", "prediction", "shift error", "utility", "")
-        rows = [heads]
+    def _rows(self) -> list[tuple[str, ...]]:
+        rows: list[tuple[str, ...]] = [_HEADS]
         for o in self.outcomes:
             figures = (o.bound, o.optimal, o.nearest, o.joint, o.prediction, o.shift, o.utility)
-            mark = "<- recommended" if o is self.recommended else ""
-            rows.append((str(o.k), o.name, *(f"{v:.4f}" if v == v else "-" for v in figures), mark))
-        widths = [max(len(row[i]) for row in rows) for i in range(len(heads))]
-        lines = [
-            "  ".join(
-                cell.ljust(w) if i in (1, len(heads) - 1) else cell.rjust(w)
-                for i, (cell, w) in enumerate(zip(row, widths, strict=True))
-            )
-            for row in rows
-        ]
-        return "\n".join([line.rstrip() for line in lines] + [self.why])
+            mark = "recommended" if o is self.recommended else ""
+            rows.append((str(o.k), o.name, *(f"{v:.4f}" if not math.isnan(v) else "-" for v in figures), mark))
+        return rows
+
+    def __str__(self) -> str:
+        rows = self._rows()
+        widths = [max(len(row[i]) for row in rows) for i in range(len(_HEADS))]
+        lines = []
+        for row in rows:
+            k, name, *figures, mark = (cell.rjust(width) for cell, width in zip(row, widths, strict=True))
+            lines.append("  ".join([k, name.strip().ljust(widths[1]), *figures, mark.strip()]).rstrip())
+        return "\n".join([*lines, self.why])
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        from shoal.report.notebook import frontier_as_html
+        from shoal.report import draw
 
-        return frontier_as_html(self)
+        heads, *rows = self._rows()
+        drawn = draw(self.chart, "svg").decode()
+        return f"<div>{drawn}<p>{escape(self.why)}</p>{html_table(rows, heads, numbers=(0, *range(2, 9)))}</div>"
 
 
 def frontier(
@@ -455,8 +460,9 @@ def share_codes(before: list[EncodedColumn], after: list[EncodedColumn]) -> list
     for one, two in zip(before, after, strict=True):
         both = one.followed_by(two)
         if one.numbers is not None and two.numbers is not None:
-            codes = np.unique(np.where(both.missing, np.inf, both.numbers), return_inverse=True)[1]
-            both = replace(both, codes=codes, n_levels=int(codes.max()) + 1)
+            numbers = np.concatenate([one.numbers, two.numbers])
+            codes = np.unique(np.where(both.missing, np.inf, numbers), return_inverse=True)[1]
+            both = replace(both, codes=codes.astype(np.int64), n_levels=int(codes.max()) + 1)
         found.append(both)
     return found
 
@@ -474,7 +480,7 @@ def recommend(outcomes: Sequence[Outcome], limit: float, tolerance: float = TOLE
     candidates = [outcome for outcome in allowed if outcome.k == k]
     best = max(candidates, key=lambda outcome: outcome.utility)
     good = [outcome for outcome in candidates if outcome.utility >= best.utility - tolerance]
-    chosen = min(good, key=lambda o: (math.inf if o.optimal != o.optimal else o.optimal, -o.utility))
+    chosen = min(good, key=lambda o: (math.inf if math.isnan(o.optimal) else o.optimal, -o.utility))
     why = (
         f"k = {k} is the smallest k tried whose bound 1/{k} = {1 / k:.4g} meets the limit of {limit:g}. Of "
         f"{len(candidates)} settings with this bound, {chosen.name} keeps {chosen.utility:.1%}"

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from shoal import __version__
 from shoal.errors import InputError
 from shoal.grouping import Grouping
+from shoal.notebook import html_table
 from shoal.progress import Progress
 from shoal.schema import Schema
 from shoal.settings import Settings
@@ -76,8 +77,8 @@ _EXPLAINED = {
     "Neither uses the weight; the bound holds for one who does",
     "information_loss": "the share, in percent, of the variance of the quasi-identifiers that lies inside clusters",
     "response_weight": "how much the sensitive columns counted in forming the clusters",
-    "chosen": "why this method and loading were taken, with what was tried: figures are averages over releases drawn for "
-    "the purpose",
+    "chosen": "why this method and loading were taken, and what was tried: figures are averages over releases drawn "
+    "for the purpose",
     "loading": "variance added to every standardised column by the Gaussian dither",
 }
 
@@ -217,9 +218,10 @@ class Release:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        from shoal.report.notebook import release_as_html
-
-        return release_as_html(self)
+        told = [c for c in self.schema.columns if c.role not in ("identifier", "unit", "dropped")]
+        roles = html_table([(c.name, c.role.replace("_", "-"), c.kind or "") for c in told], ("column", "role", "kind"))
+        columns = f"<details><summary>columns</summary>{roles}</details>"
+        return f"<div><strong>shoal release</strong>{html_table(self.summary())}{columns}</div>"
 
 
 def _and_not(schema: Schema) -> str:

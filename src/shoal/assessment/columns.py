@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -142,7 +143,7 @@ def _numeric(column: EncodedColumn, series: nw.Series[Any], crowd: Crowd) -> tup
     bounds = [cuts[start - 1] for start in starts[1:]]
     if not bounds:
         return merged, ["all values"]
-    inner = [write(a, b) for a, b in zip(bounds[:-1], bounds[1:], strict=True)]
+    inner = [write(a, b) for a, b in pairwise(bounds)]
     return merged, [f"under {write(bounds[0], None)}", *inner, f"{write(bounds[-1], None)} or more"]
 
 
@@ -195,10 +196,8 @@ def _date_cuts(wanted: Floats) -> tuple[Floats, Callable[..., str]]:
         ("%Y-%m", lambda day: datetime.datetime(day.year, day.month, 1, tzinfo=datetime.UTC)),
         ("%Y-%m-%d", lambda day: datetime.datetime(day.year, day.month, day.day, tzinfo=datetime.UTC)),
     ]
-    for form, floor in forms:
-        rounded = sorted({floor(day) for day in days})
-        if len(rounded) >= min(8, len(days)):
-            break
+    ways = [(form, sorted({floor(day) for day in days})) for form, floor in forms]
+    form, rounded = next((way for way in ways if len(way[1]) >= min(8, len(days))), ways[-1])
 
     def write(low: float, high: float | None) -> str:
         one = (_EPOCH + float(low) * _MICRO).strftime(form)

@@ -17,7 +17,7 @@ from shoal.assessment.scores import Score
 from shoal.errors import InputError, suggest
 
 if TYPE_CHECKING:
-    from shoal.assessment.assess import Assessment, Prediction
+    from shoal.assessment.assessing import Assessment, Prediction
     from shoal.assessment.keeping import Dependence
 
 EDITIONS = ("internal", "public")
@@ -38,7 +38,7 @@ def as_dict(assessment: Assessment, edition: str) -> dict[str, Any]:
     check_edition(edition)
     k = int(assessment.about["small_group"])
     public = edition == "public"
-    data = {
+    data: dict[str, Any] = {
         "format": FORMAT,
         "edition": edition,
         "about": dict(assessment.about),
@@ -57,7 +57,7 @@ def as_dict(assessment: Assessment, edition: str) -> dict[str, Any]:
     }
     for part in ("privacy", "utility"):
         data[part] = [score for score in data[part] if score is not None]
-    return round_numbers(data, _DIGITS[edition])
+    return dict(round_numbers(data, _DIGITS[edition]))
 
 
 def _score(score: Score, k: int, *, public: bool) -> dict[str, Any] | None:
@@ -91,7 +91,7 @@ def _is_small(score: Score, k: int) -> bool:
     return score.people < k or 0 < round(counted, 6) < k or 0 < round(score.people - counted, 6) < k
 
 
-def _number(people: int, k: int, public: bool) -> int | None:  # noqa: FBT001
+def _number(people: int, k: int, public: bool) -> int | None:
     return None if public and 0 < people < k else people
 
 

@@ -158,8 +158,8 @@ def score_propensity(found: Propensity) -> Score:
     """Return whether original and release can be told apart."""
     low, high = np.quantile(found.null / found.null.mean(), [0.025, 0.975]) if found.null.any() else (0.0, 0.0)
     reading = (
-        f"pMSE {found.pmse:.3g}, {found.ratio:.2f} times its mean under random labels (95 % of which lie from {low:.2f} "
-        f"to {high:.2f}): "
+        f"pMSE {found.pmse:.3g}, {found.ratio:.2f} times its mean under random labels (95 % of which lie from "
+        f"{low:.2f} to {high:.2f}): "
     )
     reading += (
         "original and release can be told apart."
@@ -176,11 +176,11 @@ def score_prediction(kept: Kept) -> list[Score]:
         Score(
             "prediction_kept",
             f"Prediction of {kept.target}: share of the score kept",
-            kept.share if kept.share == kept.share else None,
+            None if np.isnan(kept.share) else kept.share,
             "higher",
             1.0,
-            f"{kept.measure} {kept.release:.4f} when {kept.model} learns from the release, {kept.original:.4f} from the "
-            f"original, both tested on the original (95 % interval of the share {low:.1%} to {high:.1%})."
+            f"{kept.measure} {kept.release:.4f} when {kept.model} learns from the release, {kept.original:.4f} from "
+            f"the original, both tested on the original (95 % interval of the share {low:.1%} to {high:.1%})."
             if kept.original > 0
             else "The quasi-identifiers explain nothing of it in the original, so nothing can be lost.",
         )
@@ -200,8 +200,8 @@ def score_coefficients(effects: Sequence[Coefficient], target: str) -> list[Scor
             float(np.abs(shifts).mean()),
             "lower",
             float(_EXPECTED_SHIFT),
-            f"The effect that moves most, of {worst.effect.column!r}, moves by {write_number(abs(worst.shift))} standard "
-            f"errors ({worst.original:.3f} -> {worst.release:.3f}).",
+            f"The effect that moves most, of {worst.effect.column!r}, moves by {write_number(abs(worst.shift))} "
+            f"standard errors ({worst.original:.3f} -> {worst.release:.3f}).",
             "number",
         )
     ]

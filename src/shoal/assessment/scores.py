@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from math import isnan
 from typing import Any, Literal
+
+from shoal.notebook import html_table
 
 Form = Literal["share", "number", "count"]
 
@@ -49,7 +52,7 @@ class Score:
 
 def write_number(value: float | None, form: str = "number") -> str:
     """Return a number as people write it: a share in per cent, three to four digits that count."""
-    if value is None or value != value:
+    if value is None or isnan(value):
         return "-"
     if form == "count":
         return f"{value:,.0f}"
@@ -87,9 +90,8 @@ class Scores(Mapping[str, Score]):
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        from shoal.report.notebook import scores_as_html
-
-        return scores_as_html(self)
+        rows = [(score.title, *score.written(), score.better, score.reading) for score in self.values()]
+        return html_table(rows, (*_HEADS, "reading"), numbers=(1, 2))
 
     def to_list(self) -> list[dict[str, Any]]:
         """Return the scores as plain data."""

@@ -12,7 +12,7 @@ from typing import Annotated, NoReturn
 import typer
 from typer.exceptions import TyperException
 
-from shoal.cli.config import merge_options, read_config
+from shoal.cli.config import merge_options, parse_kinds, read_config, split_list, split_numbers, whole_numbers
 from shoal.cli.wording import in_shell_words
 from shoal.errors import CheckError, FileError, InputError, LeakError, ShoalError
 
@@ -108,6 +108,10 @@ def anonymize(
         typer.Option(help="Override a kind: zip=nominal, or levels in order, quoted: 'edu=none<school'. Repeatable."),
     ] = None,
     k: Annotated[int | None, typer.Option("-k", help="Nobody is picked out above 1/k. Default: 10.")] = None,
+    max_risk: Annotated[
+        float | None,
+        typer.Option(help="Instead of -k: the highest chance allowed, such as 0.05; finds k, method and loading."),
+    ] = None,
     method: Annotated[
         str | None, typer.Option(help="gaussian, permute, resample or centroid. Default: gaussian.")
     ] = None,
@@ -152,6 +156,12 @@ def anonymize(
         str | None,
         typer.Option(help="Where to write the certificate. Default: the output with .certificate.json added."),
     ] = None,
+    report: Annotated[
+        str | None, typer.Option(help="Where to write the report, an HTML page for the house (internal edition).")
+    ] = None,
+    public_report: Annotated[
+        str | None, typer.Option(help="Where to write the public edition: no small groups, nothing about one person.")
+    ] = None,
     input_format: Annotated[str | None, typer.Option(help="csv, parquet or arrow. Default: by the ending.")] = None,
     output_format: Annotated[str | None, typer.Option(help="csv, parquet or arrow. Default: by the ending.")] = None,
     escape_formulas: Annotated[
@@ -182,9 +192,147 @@ def anonymize(
     run_anonymize(table, options, config=config, quiet=quiet)
 
 
+QI = Annotated[str | None, typer.Option("--qi", help="The quasi-identifiers, separated by commas.")]
+Sensitive = Annotated[str | None, typer.Option(help="Columns that are released as they are.")]
+Kind = Annotated[
+    list[str] | None, typer.Option(help="Override a kind: zip=nominal, or levels in order: 'edu=none<school'.")
+]
+Target = Annotated[
+    str | None, typer.Option(help="Sensitive column that a model learns to predict. Default: the first that can be.")
+]
+Json = Annotated[str | None, typer.Option("--json", help="Where to write all numbers as JSON; - for standard output.")]
+Report = Annotated[str | None, typer.Option(help="Where to write the HTML page for the house (internal edition).")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors.")]
+InputFormat = Annotated[str | None, typer.Option(help="csv, parquet or arrow. Default: by the ending.")]
+
+
+@app.command(epilog=_EPILOG)
+def assess(
+    original: Annotated[str, typer.Argument(help="The table before: CSV, Parquet or Arrow.")],
+    released: Annotated[str, typer.Argument(help="The table after.")],
+    quasi_identifiers: QI = None,
+    sensitive: Sensitive = None,
+    kind: Kind = None,
+    target: Target = None,
+    aligned: Annotated[
+        bool, typer.Option("--aligned", help="Row i of both is the same person: needed to link people to records.")
+    ] = False,
+    certificate: Annotated[
+        str | None,
+        typer.Option(help="Of the release. Default: its file with .certificate.json added, if there is one."),
+    ] = None,
+    report: Report = None,
+    public_report: Annotated[str | None, typer.Option(help="Where to write the public edition of the page.")] = None,
+    json: Json = None,
+    charts: Annotated[str | None, typer.Option(help="An existing folder for the charts as files.")] = None,
+    chart_format: Annotated[str, typer.Option(help="svg, png or pdf.")] = "svg",
+    input_format: InputFormat = None,
+    quiet: Quiet = False,
+) -> None:
+    """Assess a release: what it risks and what it keeps, beside what an independent sample would score.
+
+    Example: shoal assess people.csv release.csv --qi age,sex,zip --sensitive cost --report report.html
+
+    Two files are taken as not aligned, so attacks that link people to records are refused; all else is measured.
+    """
+    from shoal.cli.seeing import run_assess
+
+    run_assess(
+        original,
+        released,
+        {
+            "quasi_identifiers": split_list(quasi_identifiers),
+            "sensitive": split_list(sensitive),
+            "kinds": parse_kinds(kind or []),
+            "target": target,
+            "aligned": aligned,
+        },
+        certificate=certificate,
+        pages={"internal": report, "public": public_report},
+        json=json,
+        charts=(charts, chart_format),
+        input_format=input_format,
+        quiet=quiet,
+    )
+
+
+@app.command(epilog=_EPILOG)
+def frontier(
+    table: Annotated[str, typer.Argument(help="CSV, Parquet or Arrow file, or - for standard input.")],
+    quasi_identifiers: QI = None,
+    sensitive: Sensitive = None,
+    identifiers: Annotated[str | None, typer.Option(help="Columns that never leave.")] = None,
+    weight: Annotated[str | None, typer.Option(help="Survey weight.")] = None,
+    unit: Annotated[str | None, typer.Option(help="Person column, when a person has several rows.")] = None,
+    kind: Kind = None,
+    ks: Annotated[str | None, typer.Option(help="Values of k to try. Default: 5,10,20,50.")] = None,
+    methods: Annotated[
+        str | None, typer.Option(help="Of gaussian, permute, resample, centroid, rank, cdf. Default: the first four.")
+    ] = None,
+    loadings: Annotated[str | None, typer.Option(help="Of the Gaussian dither. Default: 0.333,0.1,0.03.")] = None,
+    clustering: Annotated[str, typer.Option(help="As for anonymize.")] = "auto",
+    limit: Annotated[float | None, typer.Option(help="Highest chance 1/k allowed. Default: 0.05.")] = None,
+    tolerance: Annotated[
+        float | None, typer.Option(help="Utilities so little below the best count as equal. Default: 0.02.")
+    ] = None,
+    target: Target = None,
+    report: Report = None,
+    json: Json = None,
+    chart: Annotated[str | None, typer.Option(help="Where to draw it: a file ending in .svg, .png or .pdf.")] = None,
+    input_format: InputFormat = None,
+    quiet: Quiet = False,
+) -> None:
+    """Show risk against utility over k and methods, and what to take under a limit on the risk.
+
+    Example: shoal frontier people.csv --qi age,sex,zip --sensitive cost --limit 0.05 --report frontier.html
+
+    Other columns than those named are left out.
+    """
+    from shoal.cli.seeing import run_frontier
+
+    options = {
+        "quasi_identifiers": split_list(quasi_identifiers),
+        "sensitive": split_list(sensitive),
+        "identifiers": split_list(identifiers),
+        "weight": weight,
+        "unit": unit,
+        "kinds": parse_kinds(kind or []),
+        "ks": whole_numbers("--ks", ks),
+        "methods": split_list(methods) or None,
+        "loadings": split_numbers("--loadings", loadings),
+        "clustering": clustering,
+        "limit": limit,
+        "tolerance": tolerance,
+        "target": target,
+    }
+    run_frontier(table, options, page=report, json=json, chart=chart, input_format=input_format, quiet=quiet)
+
+
+@app.command(epilog=_EPILOG)
+def inspect(
+    table: Annotated[str, typer.Argument(help="CSV, Parquet or Arrow file, or - for standard input.")],
+    quasi_identifiers: Annotated[
+        str | None,
+        typer.Option("--qi", help="Columns whose combinations are counted. Default: those that look like it."),
+    ] = None,
+    kind: Kind = None,
+    json: Json = None,
+    input_format: InputFormat = None,
+) -> None:
+    """Show what a table has and what singles people out in it, and suggest roles, which it never applies.
+
+    Example: shoal inspect people.csv
+    """
+    from shoal.cli.seeing import run_inspect
+
+    run_inspect(
+        table, split_list(quasi_identifiers) or None, parse_kinds(kind or []), json=json, input_format=input_format
+    )
+
+
 @app.command(epilog=_EPILOG)
 def demo(
-    out: Annotated[str, typer.Option(help="Folder for release.csv and certificate.json.")] = "demo",
+    out: Annotated[str, typer.Option(help="Folder for the release, its certificate and its reports.")] = "demo",
     rows: Annotated[int, typer.Option(help="Size of the cohort.")] = 15_000,
     k: Annotated[int, typer.Option("-k", help="Nobody is picked out above 1/k.")] = 10,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors.")] = False,

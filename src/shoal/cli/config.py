@@ -14,6 +14,7 @@ _LISTS = ("quasi_identifiers", "sensitive", "identifiers", "allow_leaks")
 _TYPES: dict[str, tuple[type, ...]] = {
     **dict.fromkeys(_LISTS, (list,)),
     "k": (int,),
+    "max_risk": (int, float),
     "response_weight": (int, float),
     "loading": (int, float),
     "escape_formulas": (bool,),
@@ -51,7 +52,7 @@ def merge_options(given: Mapping[str, Any], config: Mapping[str, Any]) -> dict[s
         if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
             raise InputError(f"{name} in the configuration must be {_WORDS[types[0]]}.")
     options = {name: value for name, value in given.items() if value is not None}
-    options["kinds"] = _parse_kinds(options.pop("kind", None) or [])
+    options["kinds"] = parse_kinds(options.pop("kind", None) or [])
     for name in ("l_diversity", "t_closeness"):
         if name in options:
             options[name] = _parse_levels(f"--{name.replace('_', '-')}", options[name])
@@ -59,7 +60,7 @@ def merge_options(given: Mapping[str, Any], config: Mapping[str, Any]) -> dict[s
         options["protect"] = _parse_steps(options["protect"])
     for name in _LISTS:
         if name in options:
-            options[name] = [part.strip() for part in options[name].split(",") if part.strip()]
+            options[name] = split_list(options[name])
     merged = {"escape_formulas": True, **config, **options}
     merged["kinds"] = {**config.get("kinds", {}), **options["kinds"]}
     return merged
@@ -100,7 +101,26 @@ def _parse_number(option: str, text: str, number: str) -> float:
         raise InputError(f"{option} {text!r} needs a number.") from None
 
 
-def _parse_kinds(texts: list[str]) -> dict[str, str | list[str]]:
+def split_list(text: str | None) -> list[str]:
+    """Return the parts of a list separated by commas."""
+    return [part.strip() for part in (text or "").split(",") if part.strip()]
+
+
+def split_numbers(option: str, text: str | None) -> list[float] | None:
+    """Return numbers separated by commas; None if there are none."""
+    return [_parse_number(option, part, part) for part in split_list(text)] or None
+
+
+def whole_numbers(option: str, text: str | None) -> list[int] | None:
+    """Return whole numbers separated by commas; None if there are none."""
+    numbers = split_numbers(option, text)
+    if numbers is not None and any(number != int(number) for number in numbers):
+        raise InputError(f"{option} {text!r} must be whole numbers, such as 5,10,20.")
+    return None if numbers is None else [int(number) for number in numbers]
+
+
+def parse_kinds(texts: list[str]) -> dict[str, str | list[str]]:
+    """Return kinds by column: zip=nominal, edu=none<school."""
     kinds: dict[str, str | list[str]] = {}
     for text in texts:
         name, equals, kind = text.rpartition("=")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,8 @@ from shoal.io import certificate_path_of, find_format, read_table, refuse_output
 from shoal.io.reading import STANDARD
 from shoal.release import Release
 
+REPORTS = {"internal": "report", "public": "public_report"}  # the option that names each edition's page
+
 
 def run_anonymize(source: str, options: dict[str, Any], *, config: str | None = None, quiet: bool = False) -> None:
     """Read, release, write, and say what was done."""
@@ -32,21 +34,40 @@ def run_anonymize(source: str, options: dict[str, Any], *, config: str | None = 
     certificate = options.pop("certificate", None) or certificate_path_of(output)
     formats = options.pop("input_format", None), options.pop("output_format", None)
     escape = options.pop("escape_formulas")
+    reports = {edition: options.pop(name, None) for edition, name in REPORTS.items()}
     find_format(output, formats[1])
     inputs = [source, *(path for path in (config, options.get("vault")) if path is not None)]
-    refuse_output(inputs, [output] if certificate is None else [output, certificate])
+    refuse_output(inputs, [path for path in (output, certificate, *reports.values()) if path is not None])
     if not options.get("quasi_identifiers"):
         raise InputError("Say by which columns a person could be recognised: --qi age,sex,zip.")
     with keep_quiet() if quiet else contextlib.nullcontext():
         release = anonymize(read_table(source, formats[0]), progress=False if quiet else None, **options)
+        pages = make_reports(release, reports, quiet=quiet)
     written = write_release(
-        release.table, release.certificate, output, certificate, fmt=formats[1], escape_formulas=escape
+        release.table, release.certificate, output, certificate, fmt=formats[1], escape_formulas=escape, beside=pages
     )
     if not quiet:
-        with _whatever_happens_to_the_screen():
+        with whatever_happens_to_the_screen():
             console = Console(stderr=output == STANDARD)
             _show(release, console)
             _say_what_was_written(output, certificate, written, console)
+            say_pages(pages, console)
+
+
+def make_reports(release: Release, paths: Mapping[str, str | None], *, quiet: bool) -> list[tuple[str, bytes]]:
+    """Return the pages of a release that were asked for, by edition, as files to be written with it."""
+    if not any(paths.values()):
+        return []
+    from shoal.report import render_page
+
+    assessment = release.assess(progress=False if quiet else None)
+    return [(path, render_page(assessment.to_dict(edition)).encode()) for edition, path in paths.items() if path]
+
+
+def say_pages(pages: Sequence[tuple[str, bytes]], console: Console) -> None:
+    """Print where reports went."""
+    for path, _ in pages:
+        console.print(Text(f"Wrote {path}: open it in a browser."), soft_wrap=True)
 
 
 def run_demo(out: str, rows: int, k: int, *, quiet: bool) -> None:
@@ -67,26 +88,32 @@ def run_demo(out: str, rows: int, k: int, *, quiet: bool) -> None:
             k=k,
             progress=False if quiet else None,
         )
+        pages = make_reports(
+            release,
+            {"internal": str(folder / "report.html"), "public": str(folder / "report-public.html")},
+            quiet=quiet,
+        )
     output, certificate = str(folder / "release.csv"), str(folder / "certificate.json")
-    written = write_release(release.table, release.certificate, output, certificate)
+    written = write_release(release.table, release.certificate, output, certificate, beside=pages)
     if not quiet:
-        with _whatever_happens_to_the_screen():
+        with whatever_happens_to_the_screen():
             console = Console()
             _show(release, console)
             _show_risk(cohort, release, console)
             _compare(cohort, release.table, console)
             _say_what_was_written(output, certificate, written, console)
+            say_pages(pages, console)
 
 
 @contextlib.contextmanager
-def _whatever_happens_to_the_screen() -> Iterator[None]:
+def whatever_happens_to_the_screen() -> Iterator[None]:
     """Go on when nothing can be shown: by now the files are written, and the exit code must say so."""
     try:
         yield
         sys.stdout.flush()
     except (OSError, ValueError, AttributeError):  # full, closed, without the letters, or not there at all
         with contextlib.suppress(OSError, ValueError, AttributeError):
-            sys.stderr.write("shoal: the release was written, but its summary could not be shown.\n")
+            sys.stderr.write("shoal: the work is done and written, but its summary could not be shown.\n")
             sys.stderr.flush()
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, Python flushes it once more at the end
 

@@ -21,6 +21,7 @@ from shoal.clustering.mdav import mdav
 from shoal.clustering.optimal import optimal
 from shoal.clustering.refined import Budget, Found, auto_sweeps, default_sweeps, refine
 from shoal.errors import CheckError, InputError, suggest
+from shoal.notebook import html_table
 from shoal.progress import ignore
 from shoal.randomness import make_generator
 
@@ -100,6 +101,21 @@ class KMemberClustering(ClusterMixin, BaseEstimator):
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.progress = progress
+
+    def _html_repr(self) -> str:
+        """Return what a notebook shows: scikit-learn's diagram, and once fitted the clusters' sizes."""
+        diagram = str(super()._html_repr())
+        if not hasattr(self, "labels_"):
+            return diagram
+        sizes, counts = np.unique(self.cluster_sizes_, return_counts=True)
+        said = ", ".join(f"{count:,} of {size:,}" for size, count in zip(sizes[:12], counts[:12], strict=True))
+        rows = [
+            ("rows", f"{len(self.labels_):,}"),
+            ("clusters", f"{self.n_clusters_:,}, sizes {sizes[0]:,} to {sizes[-1]:,}"),
+            ("how many of each size", said + (", ..." if len(sizes) > 12 else "")),
+            ("within-cluster sum of squares", f"{self.inertia_:.6g}"),
+        ]
+        return diagram + html_table(rows)
 
     def fit(
         self,

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
+import json
 import re
 import sys
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import polars as pl
 
@@ -23,6 +25,8 @@ _ENDINGS: dict[str, Format] = {
     ".feather": "arrow",
     ".ipc": "arrow",
 }
+# What everybody who reads a certificate relies on.
+_CERTIFICATE = ("k", "bound", "guarantee", "assumptions", "not_covered", "status", "risk", "people", "measured")
 STANDARD = "-"  # standard input or output
 
 # A text cell that begins so would be run as a formula by a spreadsheet; the writer puts an apostrophe before it.
@@ -74,6 +78,24 @@ def read_table(path: str, fmt: str | None = None) -> pl.DataFrame:
         # The reader's own words may quote cells, so they are not passed on.
         reason = "Its rows do not all fit the header" if form == "csv" else f"It is not a complete {form} file"
         raise FileError(f"Cannot read {path!r} as {form}. {reason} ({type(error).__name__}).") from None
+
+
+def read_certificate(path: str, released: str | None = None) -> dict[str, Any]:
+    """Read the certificate of a release; with released, refuse it if that file is not the one it was made for."""
+    try:
+        found = json.loads(Path(path).read_bytes())
+        data = b"" if released in (None, STANDARD) else Path(str(released)).read_bytes()
+    except OSError as error:
+        raise FileError(f"Cannot read {path!r}: {error.strerror or type(error).__name__}.") from None
+    except (ValueError, RecursionError):
+        raise FileError(f"{path!r} is not a certificate: it is not JSON.") from None
+    missing = [name for name in _CERTIFICATE if not isinstance(found, dict) or name not in found]
+    if missing:
+        raise FileError(f"{path!r} is not a certificate of shoal: it has no {missing[0]!r}.")
+    digest = found.get("file", {}).get("sha256")
+    if data and digest is not None and digest != hashlib.sha256(data).hexdigest():
+        raise FileError(f"{path!r} is the certificate of another file than {released!r}, or that was changed.")
+    return found
 
 
 def _read_binary(data: bytes, form: Format) -> pl.DataFrame:

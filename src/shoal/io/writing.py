@@ -40,15 +40,17 @@ def write_release(
     *,
     fmt: str | None = None,
     escape_formulas: bool = True,
+    beside: Sequence[tuple[str, bytes]] = (),
 ) -> dict[str, Any]:
     """Write table and certificate, both or neither, and return the certificate with the table's SHA-256.
 
-    path "-" is standard output; the certificate is then written only where a path for it is given.
+    path "-" is standard output; the certificate is then written only where a path for it is given. beside: further
+    files, such as reports, by path; all are written or none.
     """
     target = os.fspath(path)
     form = find_format(target, fmt)
     note_path = certificate_path_of(target) if certificate_path is None else os.fspath(certificate_path)
-    refuse_output([], [target] if note_path is None else [target, note_path])
+    refuse_output([], [*([target] if note_path is None else [target, note_path]), *(name for name, _ in beside)])
     data = table_to_bytes(table, form, escape_formulas=escape_formulas)
     note: dict[str, Any] = {"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data), "format": form}
     if form == "csv":
@@ -58,6 +60,7 @@ def write_release(
     if note_path is not None:
         text = json.dumps(written, indent=2, ensure_ascii=False) + "\n"
         files.append((Path(os.path.realpath(note_path)), text.encode()))
+    files += [(Path(os.path.realpath(name)), content) for name, content in beside]
     write_files(files, to_standard_output=data if target == STANDARD else b"")
     return written
 
@@ -72,7 +75,7 @@ def refuse_output(inputs: Sequence[str], outputs: Sequence[str]) -> None:
     if any("\0" in path for path in outputs):
         raise FileError("The name of an output has a NUL character; choose another.")
     if STANDARD in outputs[1:]:
-        raise FileError("The certificate cannot go to standard output; name a file.")
+        raise FileError("Only the release can go to standard output; name files for certificate and reports.")
     seen = [os.path.realpath(path) for path in inputs if path != STANDARD]
     for path in outputs:
         if path == STANDARD:

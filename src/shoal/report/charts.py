@@ -102,6 +102,7 @@ def risk_chart(data: Data) -> Any:
             **bar,
             "who": f"an attacker who {_WORDS[bar['attacker']]}",
             "what": bar["attacker"],
+            "zero": 0,
             "said": f"{bar['people']:,} people picked out with a chance of {bar['low']:.3g} to {bar['high']:.3g}",
         }
         for bar in data["risk"]
@@ -110,17 +111,27 @@ def risk_chart(data: Data) -> Any:
     colours = _colour({"optimal": "release", "nearest": "original"})
     bars = (
         alt.Chart(_table(rows))
-        .mark_bar(binSpacing=1)
+        .mark_rect(stroke=light("page"), strokeWidth=1)
         .encode(
-            x=alt.X("low:Q", title="chance of being picked out", scale=alt.Scale(domain=[0, bound * 1.08], nice=False)),
+            x=alt.X(
+                "low:Q",
+                title="chance of being picked out",
+                scale=alt.Scale(domain=[0, bound * 1.08], nice=False),
+                axis=alt.Axis(format="~g", tickCount=5, grid=False),
+            ),
             x2="high:Q",
-            y=alt.Y("people:Q", title="people", scale=alt.Scale(type="symlog"), axis=alt.Axis(
-                values=[0, 1, 10, 100, 1_000, 10_000, 100_000, 1_000_000], format="~s")),
+            y=alt.Y(
+                "people:Q",
+                title="people",
+                scale=alt.Scale(type="symlog"),
+                axis=alt.Axis(values=[10**i for i in range(9)], format=",d"),
+            ),
+            y2="zero:Q",
             color=colours,
             description=alt.Description("said:N"),
             tooltip=alt.Tooltip("said:N"),
         )
-    )  # fmt: skip
+    )
     line = [{"bound": bound, "said": f"the bound 1/{k} = {bound:.3g}, which nobody exceeds", "text": f"1/{k}"}]
     at = alt.Chart(_table(line)).encode(x="bound:Q", description=alt.Description("said:N"))
     rule = at.mark_rule(color=light("limit"), strokeWidth=2, strokeDash=[5, 3])
@@ -273,8 +284,8 @@ def frontier_chart(data: Data) -> Any:
             "recommended": row["recommended"],
             "said": f"{row['setting']}, k = {row['k']}: bound {row['bound']:.3g}, the optimal attacker picks out "
             f"{write_number(row['optimal'], 'share')}, the nearest match {write_number(row['nearest'], 'share')}; "
-            f"kept: joint {write_number(row['joint'], 'share')}, prediction {write_number(row['prediction'], 'share')}, "
-            f"error under a shift {write_number(row['shift'], 'share')}",
+            f"kept: joint {write_number(row['joint'], 'share')}, prediction "
+            f"{write_number(row['prediction'], 'share')}, error under a shift {write_number(row['shift'], 'share')}",
         }
         for row in data["outcomes"]
     ]
@@ -289,7 +300,7 @@ def frontier_chart(data: Data) -> Any:
     )  # fmt: skip
     seen = alt.condition(alt.FieldEqualPredicate(field="meets", equal=True), alt.value(1), alt.value(0.35))
     dots = base.mark_point(filled=True, size=80).encode(color=_colour(there, orient="top", columns=3), opacity=seen)
-    names = base.mark_text(dx=9, align="left", fontSize=11).encode(text="k:N", opacity=seen)
+    names = base.mark_text(dx=12, align="left", fontSize=11).encode(text="k:N", opacity=seen)
     ring = base.transform_filter(alt.FieldEqualPredicate(field="recommended", equal=True)).mark_point(
         size=260, strokeWidth=2.5, color=light("limit"), filled=False
     )

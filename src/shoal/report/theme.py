@@ -1,4 +1,4 @@
-"""Colours by meaning, for light and dark: charts are drawn in the light ones, and a page replaces these by variables."""
+"""Colours by meaning, for light and dark: charts are drawn in the light ones, which a page replaces by variables."""
 
 from __future__ import annotations
 

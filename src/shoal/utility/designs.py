@@ -1,4 +1,4 @@
-"""Columns of two samples as the design matrix of a linear model, rare levels pooled so that no effect is one person's."""
+"""Columns of two samples as a design matrix, rare levels pooled so that no effect is one person's."""
 
 from __future__ import annotations
 
@@ -32,7 +32,6 @@ class Design:
 
     matrix: Floats
     effects: list[Effect]
-
 
 
 def make_design(pair: Pair, *, dummies: bool = False, rare: int = 10) -> Design:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +19,7 @@ from shoal.utility.pairs import Pair
 
 Floats = NDArray[np.float64]
 Index = NDArray[np.int64]
+Measure = Callable[[NDArray[Any], Floats, Floats | None], float]
 N_FOLDS = 5
 N_RESAMPLES = 200
 N_GROUPS = 10
@@ -88,13 +90,13 @@ def as_response(column: EncodedColumn) -> Floats:
     return np.where(column.missing, np.nan, (column.codes == commonest).astype(np.float64))
 
 
-def score_kept(pair: Pair, target: EncodedColumn, rng: np.random.Generator, model: Any = None) -> Kept:
+def score_kept(pair: Pair, target: EncodedColumn, rng: np.random.Generator, model: Any = None, rare: int = 10) -> Kept:
     """Train on the release and on the original, test on records of the original that neither has learnt from.
 
     Five folds of people. Where the release is aligned, it learns without the rows that stem from the people tested;
     else without as many rows drawn at random. Default: least squares, or logistic regression for classes, on a dummy
     for every level and ten bins of every number; any other model receives standardised numbers and dummies of nominal
-    levels.
+    levels. Groups of expected response hold at least `rare` records.
     """
     classes = target.numbers is None if model is None else is_classifier(model)
     y = target.codes if classes else as_response(target)
@@ -114,9 +116,9 @@ def score_kept(pair: Pair, target: EncodedColumn, rng: np.random.Generator, mode
         )
         for which, rows in enumerate(learners):
             expected[which, here] = _learn(model, design, y, rows, here, classes=classes, n_classes=n_classes)
-    truth, (one, two) = y[tested], expected[:, tested]
-    measure = _gini if classes else _explained
-    scores = [measure(truth, one, None), measure(truth, two, None)]
+    truth: NDArray[Any] = y[tested]
+    one, two = expected[:, tested]
+    measure: Measure = _gini if classes else _explained
     draws = [[measure(truth, found, weight) for found in (one, two)] for weight in _weights(len(tested), rng, classes)]
     ratios = [b / a for a, b in draws if a > 0]
     low, high = np.quantile(ratios, [0.025, 0.975]) if ratios else (np.nan, np.nan)
@@ -125,10 +127,11 @@ def score_kept(pair: Pair, target: EncodedColumn, rng: np.random.Generator, mode
         target.name,
         f"{default} on levels" if model is None else type(model).__name__,
         "2 AUC - 1" if classes else "R2",
-        *scores,
+        measure(truth, one, None),
+        measure(truth, two, None),
         (float(low), float(high)),
         len(tested),
-        [] if classes else _groups(one, two, truth),
+        [] if classes else _groups(one, two, truth, min(N_GROUPS, len(tested) // rare)),
     )
 
 
@@ -160,14 +163,14 @@ def _weights(n: int, rng: np.random.Generator, classes: bool) -> list[Floats]:
     return [rng.standard_exponential(n) for _ in range(N_RESAMPLES // 4 if classes else N_RESAMPLES)]
 
 
-def _explained(y: Floats, predicted: Floats, weight: Floats | None) -> float:
+def _explained(y: NDArray[Any], predicted: Floats, weight: Floats | None) -> float:
     """Return R2."""
     centre = np.average(y, weights=weight)
     spread = np.average((y - centre) ** 2, weights=weight)
     return float(1 - np.average((y - predicted) ** 2, weights=weight) / spread) if spread > 0 else 0.0
 
 
-def _gini(y: Index, chances: Floats, weight: Floats | None) -> float:
+def _gini(y: NDArray[Any], chances: Floats, weight: Floats | None) -> float:
     """Return 2 AUC - 1, 0 for guessing and 1 for certainty: every class against the others, by its share."""
     shares = np.bincount(y, minlength=chances.shape[1]) / len(y)
     there = np.flatnonzero((shares > 0) & (shares < 1))
@@ -175,9 +178,8 @@ def _gini(y: Index, chances: Floats, weight: Floats | None) -> float:
     return float(np.average(each, weights=shares[there])) if len(there) else 0.0
 
 
-def _groups(one: Floats, two: Floats, truth: Floats) -> list[tuple[float, float, float]]:
-    order = np.argsort(one, kind="stable")
-    parts = [part for part in np.array_split(order, N_GROUPS) if len(part)]
+def _groups(one: Floats, two: Floats, truth: NDArray[Any], count: int) -> list[tuple[float, float, float]]:
+    parts = np.array_split(np.argsort(one, kind="stable"), count) if count > 1 else []
     return [(float(one[p].mean()), float(two[p].mean()), float(truth[p].mean())) for p in parts]
 
 
@@ -228,5 +230,3 @@ def shift_error(pair: Pair, target: EncodedColumn) -> tuple[float, float]:
         worst = max(worst, abs(two - one) / scale)
         noise = max(noise, float(np.sqrt(2 / np.pi * 2 * np.mean(deviation**2) / len(rows))) / scale)
     return worst, noise
-
-

@@ -72,7 +72,9 @@ class Pair:
         if max(self.n, self.n_released) <= most:
             return self
         rows = np.sort(rng.choice(self.n, min(most, self.n), replace=False))
-        other = rows if self.aligned else np.sort(rng.choice(self.n_released, min(most, self.n_released), False))
+        other = (
+            rows if self.aligned else np.sort(rng.choice(self.n_released, min(most, self.n_released), replace=False))
+        )
         return self._take(rows, self.n + other, aligned=self.aligned)
 
     def _take(self, first: Index, second: Index, *, aligned: bool = False) -> Self:

@@ -20,6 +20,7 @@ from shoal.assessment.risks import RiskBar
 from shoal.assessment.scores import Scores
 from shoal.encoding import EncodedColumn, encode_table
 from shoal.errors import InputError, suggest
+from shoal.notebook import html_table
 from shoal.privacy.combinations import Combination, count_combinations
 from shoal.progress import Progress, Reporter
 from shoal.randomness import make_generator
@@ -142,9 +143,15 @@ class Assessment:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        from shoal.report.notebook import assessment_as_html
+        from shoal.report import draw
 
-        return assessment_as_html(self)
+        charts = self.charts()
+        drawn = [draw(charts[name], "svg").decode() for name in ("risk", "effects", "dependence") if name in charts]
+        parts = [f"<strong>What is risked</strong>{self.privacy._repr_html_()}"]
+        parts += [f"<strong>What is kept</strong>{self.utility._repr_html_()}"]
+        parts += [f"<strong>Not measured</strong>{html_table(self.refused)}"] if self.refused else []
+        parts += [f'<div style="display:inline-block;margin-right:1.5em">{svg}</div>' for svg in drawn]
+        return f"<div>{''.join(parts)}</div>"
 
 
 def assess(
@@ -226,7 +233,15 @@ def assess_release(
     place[origin.order] = np.arange(len(place))
     frame = nw.from_native(released, eager_only=True)[place]
     return _Assessor(
-        origin.frame, frame, schema, certificate, target, model, make_generator(random_state), True, origin
+        origin.frame,
+        frame,
+        schema,
+        certificate,
+        target,
+        model,
+        make_generator(random_state),
+        aligned=True,
+        origin=origin,
     ).run(progress)
 
 
@@ -389,9 +404,9 @@ class _Assessor:
             return [], None
         part = pair.sampled(_MOST_LEARNT, self.rng)
         response = next(column for column in part.columns if column.name == target.name)
-        chosen = part.only(known.names)
-        kept = score_kept(chosen, response, self.rng, self.model)
-        effects = coefficients(chosen, response, max(self._k, _USUAL_K))
+        chosen, rare = part.only(known.names), max(self._k, _USUAL_K)
+        kept = score_kept(chosen, response, self.rng, self.model, rare)
+        effects = coefficients(chosen, response, rare)
         scores = [
             *keeping.score_prediction(kept),
             *keeping.score_coefficients(effects, target.name),
@@ -453,4 +468,3 @@ class _Assessor:
             "small_group": self._k,
             "columns_compared": len(pair.columns),
         }
-
