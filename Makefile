@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-full lint format check bench clean
+.PHONY: demo test test-full browser lint format check bench clean
 
 demo: .venv/core
 	$(BIN)/shoal demo --out demo
@@ -10,9 +10,15 @@ demo: .venv/core
 test: .venv/dev
 	$(BIN)/python -m pytest -m "not slow" --cov --cov-fail-under=95
 
-# What `make test` leaves out: tests that take long or need much memory. No test needs Java, a browser or a database yet.
-test-full: .venv/dev
+# What `make test` leaves out: tests that take long, need much memory, or a browser. No test needs Java or a database yet.
+test-full: .venv/dev browser
 	$(BIN)/python -m pytest -m slow tests
+
+# Chromium, from Debian where this runs as root; elsewhere the tests of the page in a browser skip and say why.
+browser:
+	command -v chromium >/dev/null || test "$$(id -u)" != 0 || ! command -v apt-get >/dev/null || \
+	  { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
+	    chromium fonts-dejavu-core >/dev/null; }
 
 lint: .venv/dev
 	$(BIN)/ruff format --check .

@@ -24,7 +24,6 @@ from shoal.encoding import EncodedColumn, encode
 from shoal.errors import InputError, suggest
 from shoal.grouping import find_clusters, make_points
 from shoal.hiding import Hidden, hide
-from shoal.leaks import refuse_leaks
 from shoal.notebook import html_table
 from shoal.people import People, find_people
 from shoal.privacy.chances import hidden_columns
@@ -274,7 +273,6 @@ def frontier(
     columns = [encode(frame[column.name], column) for column in schema.quasi_identifiers]
     people = find_people(frame, schema, columns)
     check_enough(wanted[0], people.number, "row" if unit is None else "person")
-    refuse_leaks(frame, schema.names("sensitive", "kept", "weight"), columns, people.of_row, schema.names("sensitive"))
     response = find_response(frame, schema, people, target)
     persons = [column.take(people.first) for column in columns]
     rng = make_generator(random_state)

@@ -267,7 +267,12 @@ def test_errors_speak_of_options_not_of_python(folder, capsys):
 def test_demo_is_idempotent(folder, capsys):
     for _ in range(2):
         assert main(["demo", "--rows", "600", "--out", "out/demo"]) == 0
-        assert names(folder / "out" / "demo") == ["certificate.json", "release.csv"]
+        assert names(folder / "out" / "demo") == [
+            "certificate.json",
+            "release.csv",
+            "report-public.html",
+            "report.html",
+        ]
     shown = capsys.readouterr().out
     assert "what is kept" in shown
     assert "what is risked" in shown

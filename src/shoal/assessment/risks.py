@@ -19,6 +19,7 @@ from shoal.utility.pairs import Pair, reference
 
 Floats = NDArray[np.float64]
 _MOST_ATTACKED = 10_000
+_FLAT = 12
 _BARS = 20
 ATTACKERS = {
     "optimal": "Picked out by one who knows the clusters",
@@ -108,36 +109,41 @@ def _above(name: str, threshold: float, share: float, people: int) -> Score:
 
 def score_linkage(pair: Pair, rng: np.random.Generator) -> Score:
     """Return what the nearest match achieves on aligned tables; exact but for the people drawn."""
-    part = pair.sampled(_MOST_ATTACKED * 2, rng)
-    placed = positions(part.columns, reference=part.n)
-    rate = float(match_nearest(placed[: part.n], placed[part.n :], np.arange(part.n), None).mean())
-    of = f"{part.n:,} people" + (f", drawn from {pair.n:,}," if part.n < pair.n else "")
+    placed = positions(pair.columns, reference=pair.n)
+    people = _attacked(pair.n, placed.shape[1], rng)
+    rate = float(match_nearest(placed[people], placed[pair.n :], people, None).mean())
+    of = f"{len(people):,} people" + (f", drawn from {pair.n:,}," if len(people) < pair.n else "")
     return Score(
         "linkage",
         "Picked out by the nearest match, in these very tables",
         rate,
         "lower",
-        1 / part.n,
+        1 / pair.n,
         f"Of {of} {rate:.2%} are found: everybody's true values against the released rows, ties at random.",
     )
 
 
 def score_guessing(pair: Pair, sensitive: Sequence[EncodedColumn], rng: np.random.Generator) -> Score:
     """Return what an attacker achieves who learns from the release which sensitive values go with whom."""
-    whole = Pair([*pair.columns, *sensitive], pair.n, aligned=True, person=pair.person).sampled(_MOST_ATTACKED, rng)
-    d, n = len(pair.columns), whole.n
-    placed = positions(whole.columns[:d], reference=n)
-    values = [column.take(np.arange(n, 2 * n)) for column in whole.columns[d:]]
-    found = guess_owners(placed[:n], placed[n:], values, rng)
+    n, placed = pair.n, positions(pair.columns, reference=pair.n)
+    people = _attacked(n, placed.shape[1], rng)
+    values = [column.take(np.arange(n, 2 * n)) for column in sensitive]
+    found = guess_owners(placed[:n], placed[n:], values, rng, people)
     return Score(
         "guessing",
         "Picked out by one who guesses sensitive values",
         found.rate,
         "lower",
         1 / n,
-        f"{found.rate:.2%} of {n:,} people{', drawn at random,' if n < pair.n else ''} by one who learns from the "
-        "release which sensitive values go with whom. 1/k does not bind him.",
+        f"{found.rate:.2%} of {len(people):,} people{', drawn at random,' if len(people) < n else ''} by one who learns "
+        "from the release which sensitive values go with whom. 1/k does not bind him.",
     )
+
+
+def _attacked(n: int, n_coordinates: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Return whom to attack: everybody, or so many drawn at random; in many coordinates a search takes long."""
+    most = _MOST_ATTACKED if n_coordinates <= _FLAT else _MOST_ATTACKED // 10
+    return np.arange(n) if n <= most else np.sort(rng.choice(n, most, replace=False))
 
 
 def score_presence(pair: Pair, people: int, rng: np.random.Generator) -> list[Score]:

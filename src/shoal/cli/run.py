@@ -106,14 +106,14 @@ def run_demo(out: str, rows: int, k: int, *, quiet: bool) -> None:
 
 
 @contextlib.contextmanager
-def whatever_happens_to_the_screen() -> Iterator[None]:
+def whatever_happens_to_the_screen(done: str = "the release was written") -> Iterator[None]:
     """Go on when nothing can be shown: by now the files are written, and the exit code must say so."""
     try:
         yield
         sys.stdout.flush()
     except (OSError, ValueError, AttributeError):  # full, closed, without the letters, or not there at all
         with contextlib.suppress(OSError, ValueError, AttributeError):
-            sys.stderr.write("shoal: the work is done and written, but its summary could not be shown.\n")
+            sys.stderr.write(f"shoal: {done}, but its summary could not be shown.\n")
             sys.stderr.flush()
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, Python flushes it once more at the end
 

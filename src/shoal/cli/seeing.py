@@ -62,7 +62,7 @@ def run_assess(
     _write(files, drawn, None if json is None else (json, json_text(internal)))
     if quiet:
         return
-    with whatever_happens_to_the_screen():
+    with whatever_happens_to_the_screen("the work is done"):
         console = _console(json)
         _show_scores("what is risked", found.privacy, console)
         _show_scores("what is kept", found.utility, console)
@@ -98,7 +98,7 @@ def run_frontier(
     _write(files, drawn, None if json is None else (json, json_text(data)))
     if quiet:
         return
-    with whatever_happens_to_the_screen():
+    with whatever_happens_to_the_screen("the work is done"):
         console = _console(json)
         _show_frontier(found, console)
         _say_written(files, drawn, console)
@@ -118,7 +118,7 @@ def run_inspect(
     _refuse([source], [json])
     found = inspect(read_table(source, input_format), quasi_identifiers=quasi_identifiers, kinds=kinds)
     _write([], [], None if json is None else (json, json_text(found.to_dict())))
-    with whatever_happens_to_the_screen():
+    with whatever_happens_to_the_screen("the work is done"):
         _show_inspection(found, source, _console(json))
 
 
@@ -169,15 +169,22 @@ def _show_scores(title: str, scores: Scores, console: Console) -> None:
 
 
 def _show_frontier(found: Frontier, console: Console) -> None:
-    heads = ("k", "setting", "bound", "knows clusters", "nearest match", "joint", "prediction", "shift error", "kept")
-    rows = Table(*heads, "", box=None, padding=(0, 2, 0, 0))
-    for column in (rows.columns[0], *rows.columns[2:9]):
+    heads = ("k", "setting", "bound", "optimal", "nearest", "joint", "predicts", "shift", "kept")
+    rows = Table(*heads, box=None, padding=(0, 1, 0, 0))
+    for column in (rows.columns[0], *rows.columns[2:]):
         column.justify = "right"
     for o in found.outcomes:
         figures = (o.bound, o.optimal, o.nearest, o.joint, o.prediction, o.shift, o.utility)
-        mark = "<- recommended" if o is found.recommended else ""
-        rows.add_row(str(o.k), o.name, *(write_number(figure, "share") for figure in figures), mark)
+        mark = "* " if o is found.recommended else ""
+        rows.add_row(f"{mark}{o.k}", o.name, *(write_number(figure, "share") for figure in figures))
     console.print(rows)
+    said = (
+        "bound: guaranteed. optimal, nearest: picked out by one who knows the clusters, and by the nearest match. "
+        "joint, predicts: shares kept. shift: error of an estimate for another population. kept: the least of all. "
+        "*: recommended."
+    )
+    console.print(Text(said, style="dim"))
+    console.print()
     console.print(Text(found.why))
 
 

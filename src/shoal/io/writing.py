@@ -75,7 +75,7 @@ def refuse_output(inputs: Sequence[str], outputs: Sequence[str]) -> None:
     if any("\0" in path for path in outputs):
         raise FileError("The name of an output has a NUL character; choose another.")
     if STANDARD in outputs[1:]:
-        raise FileError("Only the release can go to standard output; name files for certificate and reports.")
+        raise FileError("Certificate and reports cannot go to standard output; name files.")
     seen = [os.path.realpath(path) for path in inputs if path != STANDARD]
     for path in outputs:
         if path == STANDARD:

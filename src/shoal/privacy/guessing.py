@@ -42,6 +42,7 @@ _REACHES = (
     1.0,
 )  # how far a record may have moved, in standard deviations: the attacker tries all
 _BALANCING = 20
+_LEARNT = 100_000  # records from which he learns, at most
 _MANY_LEVELS = 20
 
 
@@ -99,12 +100,22 @@ def _sample(n: int, rng: np.random.Generator) -> Index:
     return np.arange(n) if n <= _MOST else np.sort(rng.choice(n, _MOST, replace=False))
 
 
-def guess_owners(known: Floats, released: Floats, values: list[EncodedColumn], rng: np.random.Generator) -> Finding:
-    """Attack people at `known`, whose records are the same rows of `released` and `values`."""
-    n, seed = len(known), int(rng.integers(2**31))
-    count = min(_CANDIDATES, n)
+def guess_owners(
+    known: Floats,
+    released: Floats,
+    values: list[EncodedColumn],
+    rng: np.random.Generator,
+    people: Index | None = None,
+) -> Finding:
+    """Attack people at `known`, whose records are the same rows of `released` and `values`.
+
+    people: those attacked, default all; whoever is not takes part with his record only.
+    """
+    people = np.arange(len(known)) if people is None else people
+    known, n, seed = known[people], len(people), int(rng.integers(2**31))
+    count = min(_CANDIDATES, len(released))
     # among equal points the candidates are a random choice
-    hidden = rng.permutation(n)
+    hidden = rng.permutation(len(released))
     jitter = 1e-7 * rng.standard_normal(released.shape)
     parts = list(find_nearest((released + jitter)[hidden], known, count))
     near = hidden[np.concatenate([part[1] for part in parts])]
@@ -113,9 +124,9 @@ def guess_owners(known: Floats, released: Floats, values: list[EncodedColumn], r
         fit = sum((_log_fit(column, released, known, near, seed) for column in values), start=np.zeros(near.shape))
     best, reach = np.zeros(n), 0.0
     for trial in _REACHES:
-        belief = _balance(-squared / (2 * trial**2) + fit, near)
+        belief = _balance(-squared / (2 * trial**2) + fit, near, len(released))
         top = belief >= belief.max(axis=1, keepdims=True) * (1 - 1e-9)
-        chance = (top & (near == np.arange(n)[:, None])).any(axis=1) / top.sum(axis=1)
+        chance = (top & (near == people[:, None])).any(axis=1) / top.sum(axis=1)
         if chance.mean() > best.mean():
             best, reach = chance, trial
     rate = float(best.mean())
@@ -128,31 +139,33 @@ def guess_owners(known: Floats, released: Floats, values: list[EncodedColumn], r
 
 def _log_fit(column: EncodedColumn, released: Floats, known: Floats, near: Index, seed: int) -> Floats:
     """Return log p(y_j | x_i) of every candidate j of person i, as learnt from the released pairs."""
+    some = np.arange(len(released))[:: -(-len(released) // _LEARNT)]
     if column.numbers is None:
         levels = np.argsort(np.argsort(-np.bincount(column.codes), kind="stable"), kind="stable")[column.codes]
         levels = np.minimum(levels, _MANY_LEVELS - 1)
         if np.ptp(levels) == 0:
             return np.zeros(near.shape)
         model = HistGradientBoostingClassifier(max_iter=50, random_state=seed, early_stopping=False)
-        odds = np.log(np.maximum(model.fit(released, levels).predict_proba(known), 1e-6))
+        odds = np.log(np.maximum(model.fit(released[some], levels[some]).predict_proba(known), 1e-6))
         place = np.searchsorted(model.classes_, levels)
         return odds[np.arange(len(known))[:, None], place[near]]
     present = np.where(column.missing, np.nanmedian(column.numbers), column.numbers)
     scores = ndtri((rankdata(present) - 0.5) / len(present))
-    line = LinearRegression().fit(released, scores)
-    rest = scores - line.predict(released)
-    trees = HistGradientBoostingRegressor(max_iter=100, random_state=seed, early_stopping=False).fit(released, rest)
-    spread = max(float(np.mean((rest - trees.predict(released)) ** 2)), 1e-6)
+    line = LinearRegression().fit(released[some], scores[some])
+    rest = scores[some] - line.predict(released[some])
+    trees = HistGradientBoostingRegressor(max_iter=100, random_state=seed, early_stopping=False)
+    trees.fit(released[some], rest)
+    spread = max(float(np.mean((rest - trees.predict(released[some])) ** 2)), 1e-6)
     expected = line.predict(known) + trees.predict(known)
     return -((scores[near] - expected[:, None]) ** 2) / (2 * spread)
 
 
-def _balance(score: Floats, near: Index) -> Floats:
+def _balance(score: Floats, near: Index, n_records: int) -> Floats:
     """Return beliefs that add up to 1 over the owners of every record and over the records of every person."""
     belief = np.exp(score - score.max(axis=1, keepdims=True))
     belief = np.maximum(belief, 1e-300)
     for _ in range(_BALANCING):
-        belief /= np.bincount(near.ravel(), weights=belief.ravel(), minlength=len(near))[near]
+        belief /= np.bincount(near.ravel(), weights=belief.ravel(), minlength=n_records)[near]
         belief /= belief.sum(axis=1, keepdims=True)
     return belief
 

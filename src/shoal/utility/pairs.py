@@ -101,12 +101,15 @@ def reference(pair: Pair, distance: Metric, rng: np.random.Generator, most: int 
 
     There is none, so two halves of the original are compared, and two quarters: a distance that falls by the factor
     f from quarters to halves falls by f once more from halves to the whole, but never faster than one over the root
-    of the sample's size. most: compare no larger samples, and go on from there.
+    of the sample's size. most: compare samples of so many rows only, and go on by that root; for distances of one or
+    two columns, which are far from sparse in so many rows.
     """
     if pair.n < 8:
         raise InputError(f"An original of {pair.n} rows is too small to be assessed; at least 8 are needed.")
     size = min(pair.n // 2, most or pair.n)
     halves = np.mean([distance(pair.independent(size, rng)) for _ in range(N_SPLITS)], axis=0)
+    if size < pair.n // 2:
+        return np.asarray(halves * np.sqrt(size / pair.n))
     quarters = np.mean([distance(pair.independent(size // 2, rng)) for _ in range(N_SPLITS)], axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):
         power = np.log2(quarters / halves)
