@@ -36,6 +36,14 @@ def test_the_worked_page_of_learning():
     assert compared > 40
 
 
+def test_the_page_of_reports():
+    ran = 0
+    for printed, expected in run("report.md"):
+        assert printed == expected
+        ran += 1
+    assert ran == 3
+
+
 def test_charts_and_results_that_pages_name_exist():
     for page in DOCS.glob("*.md"):
         for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8")):

@@ -33,7 +33,7 @@ from shoal.randomness import make_generator
 from shoal.schema import Schema, read_frame, read_schema
 from shoal.settings import METHODS, RECOVERIES, Settings
 from shoal.utility.learning import can_be_predicted, score_kept, shift_error
-from shoal.utility.marginals import binned_joint_of
+from shoal.utility.marginals import joint_of
 from shoal.utility.pairs import Pair
 
 Floats = NDArray[np.float64]
@@ -436,7 +436,7 @@ def _measure_utility(
     n = len(persons[0].codes)
     received = hidden_columns(persons, hidden, np.arange(n))
     pair = Pair(share_codes(persons, received), n, aligned=True)
-    joint = 1 - float(binned_joint_of(pair)[0])
+    joint = 1 - float(joint_of(pair.as_one(binned=True))[0])
     if response is None or not any(len(np.unique(column.codes)) > 1 for column in persons):
         return joint, float("nan"), float("nan"), float("nan")
     as_number = response if response.numbers is not None else _commonest(response)

@@ -21,6 +21,7 @@ Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
 
 _EPOCH = datetime.date(1970, 1, 1).toordinal()
+N_BINS = 20  # of a continuous column, where distributions are compared in bins
 MANY_LEVELS = 32  # above this a column with an order counts as continuous, a nominal one is embedded approximately
 
 
@@ -40,6 +41,10 @@ class EncodedColumn:
     def is_continuous(self) -> bool:
         """Whether the column is a number or time with many distinct values."""
         return self.kind in ("numeric", "datetime") and self.n_levels > MANY_LEVELS
+
+    def binned(self) -> Codes:
+        """Return the codes, those of a continuous column in 20 quantile bins."""
+        return bin_codes(self.codes, N_BINS) if self.is_continuous else self.codes
 
     def followed_by(self, other: EncodedColumn) -> EncodedColumn:
         """Return the column with another one of the same codes below it."""

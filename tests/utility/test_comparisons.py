@@ -89,9 +89,7 @@ def test_propensity_of_many_columns_is_bounded_in_its_terms(rng):
     assert 0 < utility.propensity(a, b, n_permutations=10).pmse < 0.25
 
 
-@pytest.mark.parametrize(
-    "metric", [marginals.joint_of, marginals.binned_joint_of, marginals.marginals_of, marginals.ks_of]
-)
+@pytest.mark.parametrize("metric", [marginals.joint_of, marginals.marginals_of, marginals.ks_of])
 def test_the_reference_is_what_an_independent_sample_scores(metric):
     """Made from one sample only, it agrees with what other samples of the same population do."""
     first = shoal.datasets.load_cohort(6000)[QI]

@@ -80,14 +80,14 @@ def _largest(matrix: Floats) -> float:
 
 def score_joint(pair: Pair, rng: np.random.Generator) -> list[Score]:
     """Return how much of the joint distribution of the quasi-identifiers is kept."""
-    ways = [("joint_histogram", "Joint distribution of the quasi-identifiers", marginals.joint_of, "exact values")]
+    ways = [("joint_histogram", "Joint distribution of the quasi-identifiers", "exact values")]
     if any(column.is_continuous for column in pair.columns):
-        ways.append(
-            ("joint_histogram_in_bins", "... continuous columns in 20 bins", marginals.binned_joint_of, "in bins")
-        )
+        ways.append(("joint_histogram_in_bins", "... continuous columns in 20 bins", "in bins"))
     found = []
-    for name, title, metric, how in ways:
-        value, expected = 1 - float(metric(pair)[0]), 1 - float(reference(pair, metric, rng)[0])
+    for name, title, how in ways:
+        cells = pair.as_one(binned=how == "in bins")
+        value = 1 - float(marginals.joint_of(cells)[0])
+        expected = 1 - float(reference(cells, marginals.joint_of, rng)[0])
         reading = (
             f"Every joint count is kept ({how})."
             if value == 1

@@ -135,8 +135,8 @@ def score_guessing(pair: Pair, sensitive: Sequence[EncodedColumn], rng: np.rando
         found.rate,
         "lower",
         1 / n,
-        f"{found.rate:.2%} of {len(people):,} people{', drawn at random,' if len(people) < n else ''} by one who learns "
-        "from the release which sensitive values go with whom. 1/k does not bind him.",
+        f"{found.rate:.2%} of {len(people):,} people{', drawn at random,' if len(people) < n else ''} by one who "
+        "learns from the release which sensitive values go with whom. 1/k does not bind him.",
     )
 
 
@@ -152,6 +152,7 @@ def score_presence(pair: Pair, people: int, rng: np.random.Generator) -> list[Sc
         first = np.unique(pair.person, return_index=True)[1]
         rows = np.concatenate([first, np.arange(pair.n, pair.n + pair.n_released)])
         pair = Pair([column.take(rows) for column in pair.columns], len(first))
+    pair = pair.as_one()
     alone, shown = _presence(pair)
     expected = 1 - float(reference(pair, lambda part: np.array([1 - _shown_share(part)]), rng)[0])
     share = shown / alone if alone else 0.0
@@ -182,9 +183,8 @@ def score_presence(pair: Pair, people: int, rng: np.random.Generator) -> list[Sc
 
 
 def _presence(pair: Pair) -> tuple[int, int]:
-    cells = joint_codes([column.codes for column in pair.columns])
+    cells, size = pair.columns[0].codes, pair.columns[0].n_levels
     before, after = cells[: pair.n], cells[pair.n :]
-    size = int(cells.max()) + 1
     alone = np.bincount(before, minlength=size)[before] == 1
     return int(alone.sum()), int((np.bincount(after, minlength=size)[before[alone]] > 0).sum())
 

@@ -15,6 +15,7 @@ Floats = NDArray[np.float64]
 Index = NDArray[np.int64]
 _BINS = 10
 _MOST_LEVELS = 40
+_MOST_DUMMIES = 600
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,11 @@ def make_design(pair: Pair, *, dummies: bool = False, rare: int = 10) -> Design:
         blocks += [block[:, None] for block in found]
         effects += said
     return Design(np.hstack(blocks), effects)
+
+
+def fits_dummies(pair: Pair) -> bool:
+    """Return whether dummies for all columns make a design that is not too wide."""
+    return sum(min(column.n_levels, _MOST_LEVELS) for column in pair.columns) <= _MOST_DUMMIES
 
 
 def _dummies(pair: Pair, column: EncodedColumn, rare: int) -> tuple[list[Floats], list[Effect]]:

@@ -9,12 +9,11 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shoal.encoding import encode, find_missing, joint_codes
+from shoal.encoding import N_BINS, encode, find_missing, joint_codes
 from shoal.errors import InputError
 from shoal.schema import Column, infer_kind
 
 Codes = NDArray[np.int64]
-N_BINS = 20
 
 
 def histogram_intersection(

@@ -14,7 +14,7 @@ from sklearn.metrics import roc_auc_score
 
 from shoal.encoding import EncodedColumn
 from shoal.errors import InputError
-from shoal.utility.designs import Effect, make_design, predict, solve
+from shoal.utility.designs import Effect, fits_dummies, make_design, predict, solve
 from shoal.utility.pairs import Pair
 
 Floats = NDArray[np.float64]
@@ -95,13 +95,14 @@ def score_kept(pair: Pair, target: EncodedColumn, rng: np.random.Generator, mode
 
     Five folds of people. Where the release is aligned, it learns without the rows that stem from the people tested;
     else without as many rows drawn at random. Default: least squares, or logistic regression for classes, on a dummy
-    for every level and ten bins of every number; any other model receives standardised numbers and dummies of nominal
-    levels. Groups of expected response hold at least `rare` records.
+    for every level and ten bins of every number. Any other model, and the default where that would be more than some
+    hundred columns, receives standardised numbers and dummies of nominal levels. Groups of expected response hold at
+    least `rare` records.
     """
     classes = target.numbers is None if model is None else is_classifier(model)
     y = target.codes if classes else as_response(target)
     known = ~target.missing
-    design = make_design(pair, dummies=model is None).matrix
+    design = make_design(pair, dummies=model is None and fits_dummies(pair)).matrix
     if design.shape[1] == 0:
         raise InputError("No quasi-identifier varies, so nothing can be learnt from them.")
     n, tested = pair.n, np.flatnonzero(known[: pair.n])
@@ -213,7 +214,7 @@ def shift_error(pair: Pair, target: EncodedColumn) -> tuple[float, float]:
     the quasi-identifiers shows here and in no other margin.
     """
     y, n = as_response(target), pair.n
-    design = make_design(pair, dummies=True).matrix
+    design = make_design(pair, dummies=fits_dummies(pair)).matrix
     known = ~np.isnan(y)
     rows, released = np.flatnonzero(known[:n]), n + np.flatnonzero(known[n:])
     if design.shape[1] == 0:

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.encoding import EncodedColumn, bin_codes, joint_codes
-from shoal.utility.fidelity import N_BINS, intersect
+from shoal.encoding import EncodedColumn
+from shoal.utility.fidelity import intersect
 from shoal.utility.pairs import Pair
 
 Floats = NDArray[np.float64]
@@ -46,19 +46,13 @@ def wasserstein_distance(a: Any, b: Any) -> Floats:
 
 def joint_of(pair: Pair) -> Floats:
     """Return 1 - the histogram intersection of all columns together, exact values."""
-    cells = joint_codes([column.codes for column in pair.columns])
-    return np.array([1 - intersect(cells[: pair.n], cells[pair.n :])])
-
-
-def binned_joint_of(pair: Pair) -> Floats:
-    """Return 1 - the histogram intersection of all columns together, continuous ones in 20 quantile bins."""
-    cells = joint_codes([_binned(column) for column in pair.columns])
+    cells = pair.as_one().columns[0].codes
     return np.array([1 - intersect(cells[: pair.n], cells[pair.n :])])
 
 
 def marginals_of(pair: Pair) -> Floats:
     """Return 1 - the histogram intersection of every column, continuous ones in 20 quantile bins."""
-    binned = (_binned(column) for column in pair.columns)
+    binned = (column.binned() for column in pair.columns)
     return np.array([1 - intersect(codes[: pair.n], codes[pair.n :]) for codes in binned])
 
 
@@ -70,10 +64,6 @@ def ks_of(pair: Pair) -> Floats:
 def wasserstein_of(pair: Pair) -> Floats:
     """Return the Wasserstein distance of every column."""
     return np.array([_gap(column, pair.n, wasserstein=True) for column in pair.columns])
-
-
-def _binned(column: EncodedColumn) -> NDArray[np.int64]:
-    return bin_codes(column.codes, N_BINS) if column.is_continuous else column.codes
 
 
 def _gap(column: EncodedColumn, n: int, *, wasserstein: bool) -> float:

@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.encoding import EncodedColumn, encode_table
+from shoal.encoding import EncodedColumn, encode_table, joint_codes
 from shoal.errors import InputError
 
 Floats = NDArray[np.float64]
@@ -61,6 +61,14 @@ class Pair:
         """Return the pair with these columns only, in this order."""
         columns = {column.name: column for column in self.columns}
         return replace(self, columns=[columns[name] for name in names])
+
+    def as_one(self, *, binned: bool = False) -> Self:
+        """Return all columns as one column of their combinations, so that these are found once; binned: in bins."""
+        codes = [column.binned() if binned else column.codes for column in self.columns]
+        cells = joint_codes(codes)
+        missing = np.zeros(len(cells), dtype=bool)
+        one = EncodedColumn("all columns", "nominal", cells, int(cells.max()) + 1, missing, None)
+        return replace(self, columns=[one])
 
     def of(self, sample: int) -> list[EncodedColumn]:
         """Return the columns of the original (0) or of the release (1)."""
