@@ -112,6 +112,15 @@ def test_the_columns_to_be_combined_can_be_given(people):
         shoal.inspect(people, quasi_identifiers="sex")
 
 
+def test_columns_that_cannot_be_combined_are_left_out():
+    table = pl.DataFrame(
+        {"age": [float("nan")] * 40, "income": [float("inf"), *range(39)], "sex": ["f", "m"] * 20}, strict=False
+    )
+    found = shoal.inspect(table, progress=False)
+    assert found.candidates == ["sex"]
+    assert [column.name for column in found.columns] == ["age", "income", "sex"]
+
+
 def test_a_table_without_candidates():
     found = shoal.inspect(pl.DataFrame({"x": np.random.default_rng(0).normal(size=50)}), progress=False)
     assert found.risk is None

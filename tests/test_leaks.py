@@ -198,3 +198,11 @@ def test_every_quasi_identifier_that_is_given_away_is_named(rng):
 def test_allow_leaks_must_name_released_columns(rng):
     with pytest.raises(InputError, match="allow_leaks names 'costt'.*did you mean 'cost'"):
         release(people(rng), allow_leaks=["costt"])
+
+
+def test_values_that_python_cannot_hold_are_not_quoted():
+    days = pl.Series([8000 + i for i in range(59)] + [3_950_000]).cast(pl.Int32).cast(pl.Date)
+    table = pl.DataFrame({"age": np.arange(60) % 9, "seen": days})
+    with pytest.raises(InputError, match="'seen' has dates beyond the year 9999") as caught:
+        shoal.anonymize(table, quasi_identifiers=["age"], sensitive=["seen"], k=5, random_state=0)
+    assert "12784" not in str(caught.value)

@@ -32,7 +32,7 @@ from shoal.progress import Progress, Reporter
 from shoal.randomness import make_generator
 from shoal.schema import Schema, read_frame, read_schema
 from shoal.settings import METHODS, RECOVERIES, Settings
-from shoal.utility.learning import can_be_predicted, score_kept, shift_error
+from shoal.utility.learning import LEAST_EXPLAINED, can_be_predicted, score_kept, shift_error
 from shoal.utility.marginals import joint_of
 from shoal.utility.pairs import Pair
 
@@ -46,7 +46,6 @@ WAYS = ("gaussian", "permute", "resample", "centroid")
 _HEADS = ("k", "setting", "bound", "optimal", "nearest", "joint", "prediction", "shift error", "utility", "")
 _CANDIDATES = ("gaussian", "permute", "resample")  # of anonymize(max_risk=...)
 _MOST_PEOPLE = 20_000
-_LEAST_EXPLAINED = 0.005  # R2 below which a share of it means nothing
 
 
 @dataclass(frozen=True)
@@ -65,7 +64,7 @@ class Outcome:
     joint : float
         Share of the joint histogram of the quasi-identifiers kept, continuous columns in 20 bins.
     prediction : float
-        Share of a model's R2 kept; NaN without a sensitive column that can be predicted.
+        Share of a model's R2 kept; NaN where there is nothing to predict, or hardly anything of it can be.
     shift : float
         Error of the mean response of a shifted population; NaN likewise.
     utility : float
@@ -424,7 +423,7 @@ def _try(
         optimal_max=float("nan") if optimal is None else optimal.max,
         nearest=nearest.mean,
         joint=joint,
-        prediction=released / original if original > _LEAST_EXPLAINED else float("nan"),
+        prediction=released / original if original >= LEAST_EXPLAINED else float("nan"),
         shift=shift,
     )
 
@@ -441,8 +440,11 @@ def _measure_utility(
         return joint, float("nan"), float("nan"), float("nan")
     as_number = response if response.numbers is not None else _commonest(response)
     both = as_number.followed_by(as_number)
-    kept = score_kept(pair, both, rng)
-    return joint, kept.original, kept.release, shift_error(pair, both)[0]
+    try:
+        kept = score_kept(pair, both, rng)
+    except InputError:  # too few people or levels to learn from: there is nothing that could be lost
+        return joint, float("nan"), float("nan"), float("nan")
+    return joint, kept.original, kept.release, shift_error(pair, both, rng)[0]
 
 
 def _commonest(column: EncodedColumn) -> EncodedColumn:

@@ -12,7 +12,6 @@ from html import escape
 from typing import Any
 
 import narwhals.stable.v2 as nw
-import numpy as np
 
 from shoal.assessment.scores import write_number
 from shoal.encoding import EncodedColumn, encode, find_missing
@@ -209,7 +208,14 @@ def inspect(
             report(done / len(frame.columns))
         candidates = _find_candidates(columns, quasi_identifiers)
         report = reporter.stage("combinations")
-        encoded = [_encode(frame, name, kinds) for name in candidates]
+        encoded = []
+        for name in list(candidates):
+            try:
+                encoded.append(_encode(frame, name, kinds))
+            except InputError:
+                if quasi_identifiers is not None:
+                    raise
+                candidates.remove(name)  # what is suggested is looked at as far as it can be
         combinations = count_combinations(encoded, _SMALL) if encoded else []
         report(1.0)
     return Inspection(len(frame), columns, candidates, combinations)
@@ -224,7 +230,7 @@ def _encode(frame: nw.DataFrame[Any], name: str, kinds: Mapping[str, Any] | None
 def _find_candidates(columns: Sequence[InspectedColumn], given: Sequence[str] | None) -> list[str]:
     known = [column.name for column in columns]
     if given is None:
-        found = [c for c in columns if c.suggested == "quasi_identifier" and c.kind and c.missing < np.inf]
+        found = [c for c in columns if c.suggested == "quasi_identifier" and c.kind and c.distinct]
         return [c.name for c in found][:_MOST_CANDIDATES]
     if isinstance(given, str) or not len(given):
         raise InputError("quasi_identifiers must be a list of column names.")

@@ -95,8 +95,15 @@ def _keys_of_text(series: nw.Series[Any], missing: NDArray[np.bool_]) -> list[ND
 
 def _texts_of(series: nw.Series[Any]) -> NDArray[Any]:
     """Return the column as texts, of whatever dtype; None where missing, a list of one as what is in it."""
-    values = zip(series.to_list(), find_missing(series), strict=True)
-    return np.array([None if gone else _text_of(value) for value, gone in values], dtype=object)
+    try:
+        values = zip(series.to_list(), find_missing(series), strict=True)
+        texts = [None if gone else _text_of(value) for value, gone in values]
+        "".join(text for text in texts if text is not None).encode()
+    except (ValueError, OverflowError):  # whose own words quote the value
+        raise InputError(
+            f"Column {series.name!r} has dates beyond the year 9999, or texts that are not Unicode; mend or drop them."
+        ) from None
+    return np.array(texts, dtype=object)
 
 
 def _text_of(value: Any) -> str:

@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from shoal.assessment import Assessment
     from shoal.privacy.risk import Risk
 
+# What everybody who reads a certificate relies on.
+CERTIFICATE = (
+    "k", "bound", "guarantee", "assumptions", "not_covered", "status", "risk", "people", "rows", "measured"
+)  # fmt: skip
 _PRESENCE_SHOWN = (
     "The rows of quasi-identifiers in the release are original rows, only re-assigned: a rare combination betrays that "
     "such a person is in the data."

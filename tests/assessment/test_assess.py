@@ -182,6 +182,7 @@ def test_columns_that_cannot_be_compared_are_told_of():
         ({"quasi_identifiers": ["age", "name"]}, "released table has no column 'name'"),
         ({"quasi_identifiers": ["age"], "aligned": True, "head": 5}, "same people in the same rows.*600 and 5"),
         ({"quasi_identifiers": "age"}, r"write \['age'\]"),
+        ({"quasi_identifiers": ["age"], "certificate": {"k": 5}}, "must be that of a release, but it has no 'bound'"),
     ],
 )
 def test_errors_say_what_to_do(people, release, options, text):
@@ -189,6 +190,24 @@ def test_errors_say_what_to_do(people, release, options, text):
     other = release.table.head(options.pop("head", 600))
     with pytest.raises(InputError, match=text):
         shoal.assess(people, other, **options, progress=False)
+
+
+@pytest.mark.parametrize("n", [5, 7, 12, 30])
+def test_small_tables_are_assessed_as_far_as_they_can_be(n):
+    table = shoal.datasets.load_cohort(n)[[*QI, "cost"]]
+    release = shoal.anonymize(table, quasi_identifiers=QI, sensitive=["cost"], k=3, random_state=0)
+    found = release.assess(progress=False)
+    assert found.utility["joint_histogram"].value == 1.0
+    assert (found.prediction is None) == (n < 20)
+    assert found.charts("public")
+
+
+def test_levels_that_are_all_rare_leave_nothing_to_learn_from():
+    table = pl.DataFrame({"town": [f"t{i}" for i in range(60)], "cost": np.arange(60.0)})
+    options = {"quasi_identifiers": ["town"], "sensitive": ["cost"], "random_state": 0}
+    release = shoal.anonymize(table, **options, max_risk=0.2)
+    assert release.certificate["k"] == 5
+    assert release.assess(progress=False).utility["joint_histogram"].value == 1.0
 
 
 def test_scores_read_like_a_dict_and_print(assessment):

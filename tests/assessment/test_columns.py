@@ -105,5 +105,25 @@ def test_people_are_counted_not_rows():
     assert "his own" not in [bar.label for bar in bars]
 
 
+def test_cuts_lie_on_a_coarse_grid():
+    """Close together as values are, cuts do not follow them one by one."""
+    rng = np.random.default_rng(0)
+    numbers = bars_of(rng.permutation(np.arange(1000, 1100))[:60].tolist(), k=3)
+    cuts = {int(bar.label.split()[0].replace(",", "")) for bar in numbers[1:]}
+    assert all(cut % 5 == 0 for cut in cuts)
+    days = [datetime.date(2024, 1, 1) + datetime.timedelta(days=int(d)) for d in rng.permutation(200)[:120]]
+    assert all(re.fullmatch(r"(under )?2024-\d\d( or more| to 2024-\d\d)?", bar.label) for bar in bars_of(days, k=3))
+    weeks = [datetime.date(2024, 1, 1) + datetime.timedelta(days=int(d)) for d in rng.integers(0, 60, 300)]
+    starts = [datetime.date.fromisoformat(bar.label.split()[0]) for bar in bars_of(weeks)[1:]]
+    assert {start.weekday() for start in starts} == {0}
+
+
+def test_labels_are_distinct():
+    long = ["x" * 50 + "1"] * 20 + ["x" * 50 + "2"] * 30
+    labels = [bar.label for bar in bars_of(long)]
+    assert len(set(labels)) == 2
+    assert [bar.label for bar in bars_of([1234567.25] * 20 + [1234567.75] * 20)] == ["1234567.25", "1234567.75"]
+
+
 def test_long_names_are_cut():
     assert len(bars_of(["x" * 500] * 20 + ["y"] * 20)[0].label) == 40

@@ -110,7 +110,7 @@ def test_a_certificate_of_another_file_is_refused(released, capsys):
     assert "certificate of another file" in capsys.readouterr().err
     (released / "odd.json").write_text('{"k": 3}')
     assert main([*command, "odd.json"]) == 4
-    assert "has no 'bound'" in capsys.readouterr().err
+    assert "it has no guarantee" in capsys.readouterr().err
     (released / "odd.json").write_text("[" * 100_000)
     assert main([*command, "odd.json"]) == 4
     assert main([*command, "none.json"]) == 4

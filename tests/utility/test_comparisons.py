@@ -128,10 +128,22 @@ def test_samples_of_aligned_pairs_stay_aligned(rng):
     assert (loose.n, loose.n_released) == (60, 60)
 
 
-def test_too_small_an_original_is_refused():
-    pair = Pair.read([[1.0]] * 5, [[1.0]] * 5)
-    with pytest.raises(shoal.ShoalError, match="5 rows is too small"):
-        reference(pair, marginals.joint_of, np.random.default_rng(0))
+def test_of_too_few_people_nothing_is_known_about_chance():
+    rng, one = np.random.default_rng(0), Pair.read([[1.0]] * 7, [[1.0]] * 7)
+    assert np.isnan(reference(one, marginals.joint_of, rng)).all()
+    many_rows = Pair(Pair.read([[1.0]] * 70, [[1.0]] * 70).columns, 70, person=np.repeat(np.arange(7), 10))
+    assert np.isnan(reference(many_rows, marginals.joint_of, rng)).all()
+
+
+def test_one_row_of_everybody(rng):
+    person = np.repeat(np.arange(50), np.arange(50) % 4 + 1)
+    x = (person * 10.0 + rng.integers(0, 10, len(person)))[:, None]
+    pair = replace(Pair.read(x, x + 0.5), person=person, aligned=True).one_row_each(rng)
+    assert pair.n == pair.n_released == 50
+    assert (np.floor(pair.of(0)[0].numbers / 10) == np.arange(50)).all()
+    assert (pair.of(1)[0].numbers - pair.of(0)[0].numbers == 0.5).all()
+    loose = replace(Pair.read(x, x[:30]), person=person).one_row_each(rng)
+    assert (loose.n, loose.n_released) == (50, 30)
 
 
 def test_levels_are_the_same_in_tables_of_other_dtypes():

@@ -18,13 +18,15 @@ from shoal.assessment.columns import Bar, Crowd, make_bars, name_levels
 from shoal.assessment.keeping import Dependence
 from shoal.assessment.risks import RiskBar
 from shoal.assessment.scores import Scores
-from shoal.encoding import EncodedColumn, encode_table
+from shoal.encoding import EncodedColumn, encode, encode_table
 from shoal.errors import InputError, suggest
 from shoal.notebook import html_table
+from shoal.people import find_people
 from shoal.privacy.combinations import Combination, count_combinations
+from shoal.privacy.risk import Risk
 from shoal.progress import Progress, Reporter
 from shoal.randomness import make_generator
-from shoal.release import Origin
+from shoal.release import CERTIFICATE, Origin
 from shoal.schema import Column, Schema, name_columns, read_frame, read_schema
 from shoal.utility.learning import (
     Coefficient,
@@ -161,6 +163,7 @@ def assess(
     quasi_identifiers: Sequence[str],
     sensitive: Sequence[str] = (),
     kinds: Mapping[str, str | Sequence[Any]] | None = None,
+    unit: str | None = None,
     aligned: bool = False,
     certificate: Mapping[str, Any] | None = None,
     target: str | None = None,
@@ -179,6 +182,8 @@ def assess(
         The columns to be compared; both tables must have them.
     kinds : dict, optional
         As in `shoal.anonymize`.
+    unit : str, default none
+        The column of the original that tells people apart, when a person has several rows. A release has it no more.
     aligned : bool, default False
         Whether row i of both tables is the same person. Attacks that link people to records need it; a release is
         shuffled, so two files are not aligned.
@@ -202,8 +207,9 @@ def assess(
     """
     frames = [read_frame(name_columns(table)) for table in (original, released)]
     schema = read_schema(
-        frames[0], quasi_identifiers=quasi_identifiers, sensitive=sensitive, others="drop", kinds=kinds
+        frames[0], quasi_identifiers=quasi_identifiers, sensitive=sensitive, unit=unit, others="drop", kinds=kinds
     )
+    person = _read_people(frames[0], schema, certificate)
     for name in schema.names("quasi_identifier", "sensitive"):
         if name not in frames[1].columns:
             raise InputError(f"The released table has no column {name!r}{suggest(name, frames[1].columns)}")
@@ -213,8 +219,27 @@ def assess(
             f"{len(frames[1])} rows."
         )
     return _Assessor(
-        frames[0], frames[1], schema, certificate, target, model, make_generator(random_state), aligned=aligned
+        frames[0], frames[1], schema, certificate, target, model, make_generator(random_state), person, aligned=aligned
     ).run(progress)
+
+
+def _read_people(
+    frame: nw.DataFrame[Any], schema: Schema, certificate: Mapping[str, Any] | None
+) -> NDArray[np.int64] | None:
+    """Return the person of every row where people have several, having checked what is known of them."""
+    if certificate is not None:
+        missing = [name for name in CERTIFICATE if not isinstance(certificate, Mapping) or name not in certificate]
+        if missing:
+            raise InputError(f"certificate must be that of a release, but it has no {missing[0]!r}.")
+        if schema.name("unit") is None and certificate["people"] < certificate["rows"]:
+            raise InputError(
+                f"The certificate speaks of {certificate['people']:,} people in {certificate['rows']:,} rows; say "
+                "which column of the original tells people apart: unit='person_id'."
+            )
+    if schema.name("unit") is None:
+        return None
+    columns = [encode(frame[column.name], column) for column in schema.quasi_identifiers]
+    return find_people(frame, schema, columns).of_row
 
 
 def assess_release(
@@ -240,8 +265,9 @@ def assess_release(
         target,
         model,
         make_generator(random_state),
+        origin.of_row,
         aligned=True,
-        origin=origin,
+        risk=origin.risk,
     ).run(progress)
 
 
@@ -256,8 +282,9 @@ class _Assessor:
     target: str | None
     model: Any
     rng: np.random.Generator
+    person: NDArray[np.int64] | None
     aligned: bool = False
-    origin: Origin | None = None
+    risk: Mapping[str, Risk] | None = None  # of a release in memory
 
     def run(self, progress: bool | Progress | None) -> Assessment:
         with Reporter(progress) as reporter:
@@ -279,14 +306,13 @@ class _Assessor:
             learnt, prediction = self._measure_learning(pair, known, target, refused)
             report(1.0)
             bars = self._compare_columns(pair, found, reporter)
-        risk = {} if self.origin is None else self.origin.risk
         return Assessment(
             privacy=privacy,
             utility=Scores([*utility, *learnt]),
             columns=bars,
             dependence=dependent,
             prediction=prediction,
-            risk_bars=risks.make_risk_bars(risk, self._bound) if risk else [],
+            risk_bars=risks.make_risk_bars(self.risk, self._bound) if self.risk else [],
             combinations=combinations,
             refused=refused,
             certificate=self.certificate,
@@ -313,8 +339,7 @@ class _Assessor:
                 if column.role == "quasi_identifier":
                     raise
                 refused.append((f"column {column.name!r}", str(error)))
-        person = None if self.origin is None else self.origin.of_row
-        return Pair(columns, len(self.original), aligned=self.aligned, person=person)
+        return Pair(columns, len(self.original), aligned=self.aligned, person=self.person)
 
     def _read_column(self, column: Column) -> EncodedColumn:
         if column.kind is None:
@@ -330,9 +355,7 @@ class _Assessor:
 
     @property
     def _people(self) -> int:
-        if self.origin is None or self.origin.of_row is None:
-            return len(self.original)
-        return int(self.origin.of_row.max()) + 1
+        return len(self.original) if self.person is None else int(self.person.max()) + 1
 
     def _find_target(self, pair: Pair) -> EncodedColumn | None:
         columns = {column.name: column for column in pair.columns}
@@ -351,8 +374,8 @@ class _Assessor:
         scores, certificate = [], self.certificate
         if certificate is not None:
             scores.append(risks.score_bound(certificate, self._people))
-            if self.origin is not None and self.origin.risk:
-                scores += risks.score_measured(self.origin.risk, self._people)
+            if self.risk:
+                scores += risks.score_measured(self.risk, self._people)
             elif certificate.get("risk"):
                 scores += risks.score_certified(certificate["risk"], self._people)
             else:
@@ -362,7 +385,7 @@ class _Assessor:
                 ("the guarantee", "it is in the certificate of the release, and none was given (certificate=)")
             )
         if self.aligned:
-            if self.origin is None:
+            if self.risk is None:
                 scores.append(risks.score_linkage(known, self.rng))
             if sensitive:
                 scores.append(risks.score_guessing(known, sensitive, self.rng))
@@ -389,7 +412,8 @@ class _Assessor:
         scores += keeping.score_dependence(dependent)
         report(0.8)
         ordered = [*known.names, *(name for name in pair.names if name not in known.names)]
-        scores.append(keeping.score_propensity(propensity_of(pair.only(ordered), self.rng, len(known.names))))
+        rows = pair.only(ordered).one_row_each(self.rng)
+        scores.append(keeping.score_propensity(propensity_of(rows, self.rng, len(known.names))))
         report(1.0)
         return scores, found, dependent
 
@@ -402,15 +426,21 @@ class _Assessor:
         if not any(len(np.unique(column.codes)) > 1 for column in known.columns):
             refused.append(("prediction", "no quasi-identifier varies"))
             return [], None
-        part = pair.sampled(_MOST_LEARNT, self.rng)
+        part = pair.one_row_each(self.rng).sampled(_MOST_LEARNT, self.rng)
         response = next(column for column in part.columns if column.name == target.name)
         chosen, rare = part.only(known.names), max(self._k, _USUAL_K)
-        kept = score_kept(chosen, response, self.rng, self.model, rare)
+        try:
+            kept = score_kept(chosen, response, self.rng, self.model, rare)
+        except InputError as error:
+            if self.target is not None or self.model is not None:
+                raise
+            refused.append(("prediction", str(error)))
+            return [], None
         effects = coefficients(chosen, response, rare)
         scores = [
             *keeping.score_prediction(kept),
             *keeping.score_coefficients(effects, target.name),
-            keeping.score_shift(*shift_error(chosen, response), target.name),
+            keeping.score_shift(*shift_error(chosen, response, self.rng, rare), target.name),
         ]
         return scores, Prediction(kept, effects, self._label(pair, effects))
 
@@ -441,11 +471,11 @@ class _Assessor:
                     column.kind,
                     make_bars(column, self.original[column.name], crowd),
                     1 - float(found.marginal[j]),
-                    1 - float(found.marginal_reference[j]),
+                    1 - float(found.reference[0, j]),
                     float(found.ks[j]),
-                    float(found.ks_reference[j]),
+                    float(found.reference[1, j]),
                     float(found.wasserstein[j]),
-                    float(found.wasserstein_reference[j]),
+                    float(found.reference[2, j]),
                 )
             )
             report((j + 1) / len(pair.columns))

@@ -1,7 +1,7 @@
-"""A column before and after, in bars that none but k or more people stand behind, and no bar at anybody's value.
+"""A column before and after, in bars that none but k or more people stand behind.
 
 Bars are the same in every edition of a report: a level that fewer than k people have is pooled with others and not
-named, numbers are cut where rounded quantiles lie, the first and the last bar are open.
+named, numbers are cut at quantiles rounded to a coarse grid, the first and the last bar are open.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def make_bars(column: EncodedColumn, series: nw.Series[Any], crowd: Crowd) -> li
     for rows in (groups[: crowd.n], groups[crowd.n :]):
         counts = np.bincount(rows[rows >= 0], minlength=len(labels))
         shares.append(counts / max(counts.sum(), 1))
-    return [Bar(label, float(a), float(b)) for label, a, b in zip(labels, *shares, strict=True)]
+    return [Bar(label, float(a), float(b)) for label, a, b in zip(_distinct(labels), *shares, strict=True)]
 
 
 def name_levels(column: EncodedColumn, series: nw.Series[Any], crowd: Crowd) -> dict[int, str]:
@@ -81,12 +81,25 @@ def name_levels(column: EncodedColumn, series: nw.Series[Any], crowd: Crowd) -> 
     codes, first = np.unique(column.codes[known], return_index=True)
     common = crowd.count(np.where(column.missing, -1, column.codes), column.n_levels) >= crowd.k
     named = codes[common[codes]]
-    values = series[known[first[common[codes]]]].to_list()
-    return {int(code): _shorten(value) for code, value in zip(named, values, strict=True)}
+    values = [_shorten(value) for value in series[known[first[common[codes]]]].to_list()]
+    return {int(code): name for code, name in zip(named, _distinct(values), strict=True)}
+
+
+def _distinct(labels: list[str]) -> list[str]:
+    """Return labels with a number added to those that occurred before, as cut ones may."""
+    seen: dict[str, int] = {}
+    for label in labels:
+        seen[label] = seen.get(label, 0) + 1
+    again: dict[str, int] = {}
+    found = []
+    for label in labels:
+        again[label] = again.get(label, 0) + 1
+        found.append(label if seen[label] == 1 else f"{label} ({again[label]})")
+    return found
 
 
 def _shorten(value: object) -> str:
-    text = f"{value:g}" if isinstance(value, float) else str(value)
+    text = f"{value:.12g}" if isinstance(value, float) else str(value)
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
 
 
@@ -166,19 +179,22 @@ def _merge(groups: Index, crowd: Crowd) -> Index:
 
 
 def _cuts(known: Floats, column: EncodedColumn, series: nw.Series[Any]) -> tuple[Floats, Callable[..., str]]:
-    """Return where groups may begin, rounded so that no cut is anybody's value, and how to write a group."""
+    """Return where groups may begin, and how to write a group.
+
+    Cuts lie on a grid that is about as coarse as the bars, or as every half of a leading digit: a cut there tells how
+    many are on its sides, and of nobody's value.
+    """
     wanted = np.unique(known[np.linspace(0, len(known) - 1, MOST_BARS + 1).astype(np.int64)[1:-1]])
     if column.kind == "datetime" and series.dtype not in (nw.Time, nw.Duration):
         return _date_cuts(wanted)
     unit, suffix = (3.6e9, " h") if column.kind == "datetime" else (1.0, "")
     wanted = wanted / unit
     whole = not suffix and bool((known == np.rint(known)).all())
-    spread = wanted[-1] - wanted[0] if len(wanted) > 1 else abs(wanted[0])
-    even = 10.0 ** np.floor(np.log10(max(spread / 10, 1e-300)))
-    own = 10.0 ** (np.floor(np.log10(np.maximum(np.abs(wanted), 1e-300))) - 1)  # two digits that count
-    step = np.minimum(even, np.where(wanted == 0, even, own))
-    rounded = np.rint(wanted / step) * step
-    cuts = np.unique(rounded if not whole else np.ceil(rounded))
+    even = _round_step((wanted[-1] - wanted[0]) / MOST_BARS)
+    own = 0.5 * 10.0 ** np.floor(np.log10(np.maximum(np.abs(wanted), 1e-300)))  # 1, 1.5, 2, ... of every power of ten
+    step = np.where((wanted == 0) | ((even > 0) & (even < own)), even, own)
+    step = np.maximum(step, 1.0) if whole else np.where(step > 0, step, 1.0)
+    cuts = np.unique(np.rint(wanted / step) * step)
 
     def write(low: float, high: float | None) -> str:
         one = f"{low / unit:,.6g}{suffix}"
@@ -189,15 +205,29 @@ def _cuts(known: Floats, column: EncodedColumn, series: nw.Series[Any]) -> tuple
     return cuts * unit, write
 
 
+def _monday(day: datetime.datetime) -> datetime.datetime:
+    start = day - datetime.timedelta(days=day.weekday())
+    return datetime.datetime(start.year, start.month, start.day, tzinfo=datetime.UTC)
+
+
+def _round_step(least: float) -> float:
+    """Return 1, 2 or 5 times a power of ten, at least so large; 0 for 0."""
+    if least <= 0:
+        return 0.0
+    power = 10.0 ** np.floor(np.log10(least))
+    return float(next(step * power for step in (1, 2, 5, 10) if step * power >= least))
+
+
 def _date_cuts(wanted: Floats) -> tuple[Floats, Callable[..., str]]:
     days = [_EPOCH + float(w) * _MICRO for w in wanted]
     forms: list[tuple[str, Callable[[datetime.datetime], datetime.datetime]]] = [
         ("%Y", lambda day: datetime.datetime(day.year, 1, 1, tzinfo=datetime.UTC)),
         ("%Y-%m", lambda day: datetime.datetime(day.year, day.month, 1, tzinfo=datetime.UTC)),
+        ("%Y-%m-%d", _monday),
         ("%Y-%m-%d", lambda day: datetime.datetime(day.year, day.month, day.day, tzinfo=datetime.UTC)),
     ]
     ways = [(form, sorted({floor(day) for day in days})) for form, floor in forms]
-    form, rounded = next((way for way in ways if len(way[1]) >= min(8, len(days))), ways[-1])
+    form, rounded = next((way for way in ways if len(way[1]) >= min(4, len(days))), ways[-1])
 
     def write(low: float, high: float | None) -> str:
         one = (_EPOCH + float(low) * _MICRO).strftime(form)

@@ -1,14 +1,16 @@
 """An assessment as plain data, in two editions: *internal* for the house, *public* for everybody.
 
-Neither holds a value that fewer than k people have. The public one also leaves out what is about a single person, tells
-no number of people under k (nor one that would follow from it), and rounds to three digits, so that nobody's part in a
-figure can be solved for.
+Neither holds a value that fewer than k people have. The public one also leaves out what is about a single person;
+numbers of people under k are not told, and others are rounded down to multiples of k, so that none follows by
+subtraction; figures have three digits, so that nobody's part in them can be solved for.
 """
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,13 +19,15 @@ from shoal.assessment.scores import Score
 from shoal.errors import InputError, suggest
 
 if TYPE_CHECKING:
-    from shoal.assessment.assessing import Assessment, Prediction
+    from shoal.assessment.assessing import Assessment
     from shoal.assessment.keeping import Dependence
 
 EDITIONS = ("internal", "public")
 FORMAT = "shoal assessment 1"
 _MOST_PAIRS = 40  # columns whose pairs are written out
 _MOST_COMBINATIONS = 15
+_CANNOT = "its values cannot be compared"
+_UNPRINTABLE = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # what XML 1.0 does not allow
 _DIGITS = {"internal": 6, "public": 3}
 
 
@@ -44,10 +48,13 @@ def as_dict(assessment: Assessment, edition: str) -> dict[str, Any]:
         "about": dict(assessment.about),
         "privacy": [_score(score, k, public=public) for score in assessment.privacy.values()],
         "utility": [_score(score, k, public=public) for score in assessment.utility.values()],
-        "not_measured": [{"what": what, "why": why} for what, why in assessment.refused],
+        "not_measured": [
+            {"what": what, "why": _CANNOT if public and what.startswith("column ") else why}
+            for what, why in assessment.refused
+        ],
         "columns": [_column(column) for column in assessment.columns],
         "dependence": _dependence(assessment.dependence),
-        "prediction": None if assessment.prediction is None else _prediction(assessment.prediction),
+        "prediction": None if assessment.prediction is None else _prediction(assessment, k, public=public),
         "risk": _risk(assessment, k, public=public),
         "combinations": [
             {"columns": list(c.columns), "alone": _number(c.alone, k, public), "below": _number(c.below, k, public)}
@@ -64,35 +71,55 @@ def _score(score: Score, k: int, *, public: bool) -> dict[str, Any] | None:
     """Return a score; None if it is about one person, without its number if that speaks of a small group."""
     if public and score.personal:
         return None
-    value, reference, reading = score.value, score.reference, score.reading
-    if public and _is_small(score, k):
-        value, reference, reading = None, None, f"Of a group of fewer than {k} people; not told in a public edition."
-    digits = score.written()
+    if public and score.people is not None:
+        score = _round_people(score, k)
+    value, reference = score.written()
     return {
         "name": score.name,
         "title": score.title,
-        "value": value,
-        "written": digits[0] if value is not None else "-" if score.value is None else "not told",
+        "value": score.value,
+        "written": "not told" if score.reading == _not_told(k) else value,
         "better": score.better,
-        "reference": reference,
-        "reference_written": digits[1] if reference is not None else "-",
-        "reading": reading,
+        "reference": score.reference,
+        "reference_written": reference,
+        "reading": score.reading,
         "form": score.form,
     }
 
 
-def _is_small(score: Score, k: int) -> bool:
-    """Return whether a score counts a group of fewer than k people, or all but so few."""
-    if score.people is None or score.value is None:
-        return False
+def _not_told(k: int) -> str:
+    return f"Fewer than {k} people; not told in a public edition."
+
+
+def _round_people(score: Score, k: int) -> Score:
+    """Return a score whose number of people is a multiple of k, none, or everybody; or is not told."""
+    assert score.people is not None
+    if score.value is None:
+        return score
     if score.form == "count":
-        return 0 < score.value < k
-    counted = score.value * score.people
-    return score.people < k or 0 < round(counted, 6) < k or 0 < round(score.people - counted, 6) < k
+        small = [value is not None and 0 < value < k for value in (score.value, score.reference)]
+        reference = None if small[1] else score.reference
+        return replace(score, value=None, reference=reference, reading=_not_told(k)) if small[0] else replace(
+            score, reference=reference)  # fmt: skip
+    everybody = _floor(score.people, k)
+    counted = score.people if score.value == 1 else _floor(score.value * score.people, k)
+    if everybody is None or counted is None:
+        return replace(score, value=None, reference=None, reading=_not_told(k))
+    if everybody == 0:
+        return score
+    share = 1.0 if score.value == 1 else min(counted / everybody, 1.0)
+    reading = f"Numbers of people are rounded down to multiples of {k} in a public edition."
+    return replace(score, value=share, reference=score.reference if score.name != "alone" else share, reading=reading)
+
+
+def _floor(people: float, k: int) -> int | None:
+    """Return a number of people rounded down to a multiple of k; None for 1 to k - 1."""
+    whole = round(people, 6)
+    return None if 0 < whole < k else int(whole // k) * k
 
 
 def _number(people: int, k: int, public: bool) -> int | None:
-    return None if public and 0 < people < k else people
+    return _floor(people, k) if public else people
 
 
 def _worst(combinations: Sequence[Any]) -> list[Any]:
@@ -123,8 +150,13 @@ def _dependence(found: Dependence) -> dict[str, Any]:
     }
 
 
-def _prediction(prediction: Prediction) -> dict[str, Any]:
-    kept = prediction.kept
+def _prediction(assessment: Assessment, k: int, *, public: bool) -> dict[str, Any]:
+    """Return what was learnt; in public without details of a target whose values were protected before they left."""
+    assert assessment.prediction is not None
+    prediction, kept = assessment.prediction, assessment.prediction.kept
+    protected = [step["column"] for step in (assessment.certificate or {}).get("protected", [])]
+    told = not (public and kept.target in protected)
+    everybody = kept.tested == assessment.about["rows"]
     return {
         "target": kept.target,
         "model": kept.model,
@@ -133,10 +165,10 @@ def _prediction(prediction: Prediction) -> dict[str, Any]:
         "release": kept.release,
         "share": kept.share,
         "interval": list(kept.interval),
-        "tested": kept.tested,
+        "tested": kept.tested if everybody or not public else _floor(kept.tested, k),
         "groups": [
             {"expected_from_original": one, "expected_from_release": two, "observed": truth}
-            for one, two, truth in kept.groups
+            for one, two, truth in (kept.groups if told else [])
         ],
         "effects": [
             {
@@ -146,7 +178,7 @@ def _prediction(prediction: Prediction) -> dict[str, Any]:
                 "standard_error": effect.standard_error,
                 "shift": effect.shift,
             }
-            for label, effect in zip(prediction.labels, prediction.effects, strict=True)
+            for label, effect in (zip(prediction.labels, prediction.effects, strict=True) if told else [])
         ],
     }
 
@@ -177,26 +209,22 @@ def _join(bars: list[list[Any]], k: int) -> list[list[Any]]:
 
 
 def _certificate(certificate: Mapping[str, Any], *, public: bool) -> dict[str, Any]:
-    """Return the certificate; in public without the highest chance of anybody, which is one person's."""
+    """Return the certificate; in public without the highest chance of anybody and numbers of people at risk."""
     if not public:
         return dict(certificate)
-    people, k = int(certificate["people"]), int(certificate["k"])
-
-    def kept(name: str, value: Any) -> bool:
-        counted = value * people if name.startswith("above") else 0
-        return name != "max" and not 0 < counted < k
-
     risk = {
-        who: {name: value for name, value in figures.items() if kept(name, value)}
+        who: {name: value for name, value in figures.items() if name != "max" and not name.startswith("above_")}
         for who, figures in certificate["risk"].items()
     }
     return {**certificate, "risk": risk}
 
 
 def round_numbers(data: Any, digits: int) -> Any:
-    """Return data with every number at so many digits that count; NaN and infinity become null, as JSON has none."""
+    """Return data that JSON and a page can hold: numbers at so many digits, null for NaN, no control characters."""
+    if isinstance(data, str):
+        return _UNPRINTABLE.sub("\ufffd", data)
     if isinstance(data, Mapping):
-        return {str(key): round_numbers(value, digits) for key, value in data.items()}
+        return {round_numbers(str(key), digits): round_numbers(value, digits) for key, value in data.items()}
     if isinstance(data, list | tuple):
         return [round_numbers(value, digits) for value in data]
     if isinstance(data, float | np.floating):

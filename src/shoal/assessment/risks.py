@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.assessment.scores import Score, write_number
-from shoal.clustering.diversity import measure_closeness, measure_diversity
+from shoal.assessment.scores import Score
+from shoal.clustering.diversity import measure_diversity
 from shoal.encoding import EncodedColumn, joint_codes, positions
+from shoal.people import count_people
 from shoal.privacy.guessing import guess_owners
 from shoal.privacy.linkage import match_nearest
 from shoal.privacy.risk import THRESHOLDS, Risk
@@ -120,6 +121,7 @@ def score_linkage(pair: Pair, rng: np.random.Generator) -> Score:
         "lower",
         1 / pair.n,
         f"Of {of} {rate:.2%} are found: everybody's true values against the released rows, ties at random.",
+        people=len(people),
     )
 
 
@@ -137,6 +139,7 @@ def score_guessing(pair: Pair, sensitive: Sequence[EncodedColumn], rng: np.rando
         1 / n,
         f"{found.rate:.2%} of {len(people):,} people{', drawn at random,' if len(people) < n else ''} by one who "
         "learns from the release which sensitive values go with whom. 1/k does not bind him.",
+        people=len(people),
     )
 
 
@@ -196,10 +199,12 @@ def _shown_share(pair: Pair) -> float:
 
 def score_classes(pair: Pair, sensitive: Sequence[EncodedColumn]) -> list[Score]:
     """Return what a tool reads that counts equal rows of the release."""
-    rows = np.arange(pair.n, pair.n + pair.n_released)
+    rows, person = np.arange(pair.n, pair.n + pair.n_released), pair.person if pair.aligned else None
     classes = joint_codes([column.codes[rows] for column in pair.columns])
-    sizes = np.bincount(classes)
-    original = np.bincount(joint_codes([column.codes[: pair.n] for column in pair.columns]))
+    sizes = count_people(classes, person, int(classes.max()) + 1)
+    before = joint_codes([column.codes[: pair.n] for column in pair.columns])
+    original = count_people(before, pair.person, int(before.max()) + 1)
+    everybody = int(sizes.sum())
     found = [
         Score(
             "equal_rows",
@@ -210,7 +215,7 @@ def score_classes(pair: Pair, sensitive: Sequence[EncodedColumn]) -> list[Score]
             "What a tool reads that counts equal rows. A release of shoal keeps its promise without them: the promise "
             "is about which record is whose.",
             "count",
-            people=pair.n,
+            people=everybody,
         )
     ]
     for column in sensitive:
@@ -219,18 +224,17 @@ def score_classes(pair: Pair, sensitive: Sequence[EncodedColumn]) -> list[Score]
         if not known.any():
             continue
         diverse = measure_diversity(released.codes[known], classes[known], len(sizes))[0]
-        distance = measure_closeness(released.codes, rows - pair.n, classes, ordered=column.numbers is not None)
         same = int(sizes[(diverse == 1) & (sizes > 1)].sum())
         found.append(
             Score(
                 f"homogeneous:{column.name}",
-                f"Rows in groups of equal quasi-identifiers that share one value of {column.name}",
-                same / len(classes),
+                f"People in groups of equal quasi-identifiers that share one value of {column.name}",
+                same / everybody,
                 "lower",
                 None,
-                f"{same:,} of {len(classes):,} released rows; the group most unlike the table is "
-                f"{write_number(float(distance.max()))} away from it (earth mover's distance, 0 to 1).",
-                people=len(classes),
+                f"{same:,} of {everybody:,}, as the release shows them: whoever knows that somebody is there with "
+                "these quasi-identifiers sees one value only, which need not be that person's.",
+                people=everybody,
             )
         )
     return found

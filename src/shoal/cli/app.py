@@ -213,6 +213,9 @@ def assess(
     quasi_identifiers: QI = None,
     sensitive: Sensitive = None,
     kind: Kind = None,
+    unit: Annotated[
+        str | None, typer.Option(help="Person column of the original, when a person has several rows.")
+    ] = None,
     target: Target = None,
     aligned: Annotated[
         bool, typer.Option("--aligned", help="Row i of both is the same person: needed to link people to records.")
@@ -244,6 +247,7 @@ def assess(
             "quasi_identifiers": split_list(quasi_identifiers),
             "sensitive": split_list(sensitive),
             "kinds": parse_kinds(kind or []),
+            "unit": unit,
             "target": target,
             "aligned": aligned,
         },

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shoal.encoding import EncodedColumn, bin_codes, standardise
-from shoal.people import count_people
 from shoal.utility.pairs import Pair
 
 Floats = NDArray[np.float64]
@@ -36,7 +36,7 @@ class Design:
 
 
 def make_design(pair: Pair, *, dummies: bool = False, rare: int = 10) -> Design:
-    """Return standardised numbers and a dummy for every level that `rare` people of the original have.
+    """Return standardised numbers and a dummy for every level that `rare` rows of the original have.
 
     The most frequent level is what the others are compared with. dummies=True gives columns with an order dummies
     too, continuous ones for ten quantile bins.
@@ -44,10 +44,11 @@ def make_design(pair: Pair, *, dummies: bool = False, rare: int = 10) -> Design:
     blocks, effects = [np.empty((len(pair.columns[0].codes), 0))], []
     for column in pair.columns:
         if column.numbers is None or dummies:
-            found, said = _dummies(pair, column, rare)
+            found, said = _dummies(column, pair.n, rare)
         else:
             found, said = [standardise(column.numbers, pair.n)], [Effect(column.name, "number")]
-            if rare <= column.missing[: pair.n].sum() <= pair.n - rare:
+            missing = int(column.missing[: pair.n].sum())
+            if rare <= missing <= pair.n - rare:
                 found.append(column.missing.astype(np.float64))
                 said.append(Effect(column.name, "missing"))
         blocks += [block[:, None] for block in found]
@@ -60,30 +61,30 @@ def fits_dummies(pair: Pair) -> bool:
     return sum(min(column.n_levels, _MOST_LEVELS) for column in pair.columns) <= _MOST_DUMMIES
 
 
-def _dummies(pair: Pair, column: EncodedColumn, rare: int) -> tuple[list[Floats], list[Effect]]:
+def _dummies(column: EncodedColumn, n: int, rare: int) -> tuple[list[Floats], list[Effect]]:
     binned = column.numbers is not None and column.n_levels > _BINS
     codes = bin_codes(column.codes, _BINS) if binned else column.codes
     gone = int(codes.max()) + 1
     codes = np.where(column.missing, gone, codes)
-    counts = count_people(codes[: pair.n], pair.person, gone + 1)
+    counts = np.bincount(codes[:n], minlength=gone + 1)
     by_count = np.argsort(-counts, kind="stable")
     own = [int(level) for level in by_count[1 : _MOST_LEVELS + 1] if counts[level] >= rare]
     found = [(codes == level).astype(np.float64) for level in own]
     said = [Effect(column.name, "missing" if c == gone else "bin" if binned else "level", c) for c in own]
     rest = ~np.isin(codes, [*own, by_count[0]])
-    if count_people(np.where(rest[: pair.n], 0, -1), pair.person, 1)[0] >= rare:
+    if rest[:n].sum() >= rare:
         found.append(rest.astype(np.float64))
         said.append(Effect(column.name, "rare levels"))
     return found, said
 
 
-def solve(design: Floats, y: Floats, weight: Floats | None = None) -> tuple[Floats, Floats]:
+def solve(design: Floats, y: Floats, weight: NDArray[Any] | None = None) -> tuple[Floats, Floats]:
     """Return least-squares coefficients, the intercept first, and the inverse of the Gram matrix.
 
     Columns that others determine share their effect with them (the least-norm solution).
     """
     whole = np.column_stack([np.ones(len(design)), design])
-    weighted = whole if weight is None else whole * weight[:, None]
+    weighted = whole if weight is None else whole * np.asarray(weight, dtype=np.float64)[:, None]
     inverse = np.linalg.pinv(weighted.T @ whole, rcond=1e-10, hermitian=True)
     return inverse @ (weighted.T @ y), inverse
 

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.encoding import EncodedColumn, encode_table, joint_codes
-from shoal.errors import InputError
 
 Floats = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -91,6 +90,18 @@ class Pair:
         columns = [column.take(rows) for column in self.columns]
         return replace(self, columns=columns, n=len(first), aligned=aligned, person=person)
 
+    def one_row_each(self, rng: np.random.Generator) -> Self:
+        """Return a random row of every person, so that rows are independent of one another.
+
+        Of a release that is not aligned, whose it is not known: as many rows of it.
+        """
+        if self.person is None:
+            return self
+        shuffled = rng.permutation(self.n)
+        rows = shuffled[np.unique(self.person[shuffled], return_index=True)[1]]
+        other = rows if self.aligned else rng.permutation(self.n_released)[: len(rows)]
+        return replace(self._take(rows, self.n + other, aligned=self.aligned), person=None)
+
     def independent(self, size: int, rng: np.random.Generator) -> Self:
         """Return two disjoint random samples of the original, of so many rows each; nobody is in both."""
         if self.person is None:
@@ -104,16 +115,22 @@ class Pair:
         return self._take(rows[:half], rows[half : 2 * half])
 
 
-def reference(pair: Pair, distance: Metric, rng: np.random.Generator, most: int | None = None) -> Floats:
+def reference(
+    pair: Pair,
+    distance: Metric,
+    rng: np.random.Generator,
+    most: int | None = None,
+    fastest: float | Sequence[float] = 0.5,
+) -> Floats:
     """Return the distance that an independent sample of the same people, as large as the original, would have.
 
     There is none, so two halves of the original are compared, and two quarters: a distance that falls by the factor
-    f from quarters to halves falls by f once more from halves to the whole, but never faster than one over the root
-    of the sample's size. most: compare samples of so many rows only, and go on by that root; for distances of one or
-    two columns, which are far from sparse in so many rows.
+    f from quarters to halves falls by f once more from halves to the whole, but never faster than by the power
+    `fastest` of the sample's size. most: compare samples of so many rows only, and go on by the root of the size; for
+    distances of one or two columns, which are far from sparse in so many rows. NaN for fewer than 8 people.
     """
-    if pair.n < 8:
-        raise InputError(f"An original of {pair.n} rows is too small to be assessed; at least 8 are needed.")
+    if (pair.n if pair.person is None else int(pair.person.max()) + 1) < 8:
+        return np.full(np.shape(distance(pair)), np.nan)
     size = min(pair.n // 2, most or pair.n)
     halves = np.mean([distance(pair.independent(size, rng)) for _ in range(N_SPLITS)], axis=0)
     if size < pair.n // 2:
@@ -121,5 +138,5 @@ def reference(pair: Pair, distance: Metric, rng: np.random.Generator, most: int 
     quarters = np.mean([distance(pair.independent(size // 2, rng)) for _ in range(N_SPLITS)], axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):
         power = np.log2(quarters / halves)
-    power = np.clip(np.nan_to_num(power, nan=0.5, posinf=0.5), 0.0, 0.5)
+    power = np.clip(np.nan_to_num(power, nan=0.5, posinf=0.5), 0.0, fastest)
     return np.asarray(halves * (size / pair.n) ** power)
