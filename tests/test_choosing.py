@@ -141,6 +141,15 @@ def test_a_frontier_without_anything_to_predict():
     assert found.outcomes[0].utility == found.outcomes[0].joint == 1.0
 
 
+def test_what_cannot_be_predicted_cannot_be_lost(rng):
+    cohort = shoal.datasets.load_cohort(1000).with_columns(noise=pl.Series(rng.normal(size=1000)))
+    found = shoal.frontier(
+        cohort, quasi_identifiers=QI, sensitive=["noise"], ks=[5], limit=0.2, methods=["gaussian"], progress=False
+    )
+    assert all(math.isnan(o.prediction) and math.isnan(o.shift) and o.utility == 1.0 for o in found.outcomes)
+    assert "Hardly anything of 'noise' can be predicted" in str(found)
+
+
 def test_classes_are_predicted_too():
     cohort = shoal.datasets.load_cohort(600).with_columns(ill=pl.Series(np.arange(600) % 3 == 0).cast(pl.String))
     found = shoal.frontier(
@@ -232,6 +241,8 @@ def test_what_the_caller_fixed_is_kept(fixed, settings):
         ({"max_risk": 0.7}, "max_risk=0.7 must be a chance above 0 and at most 0.5"),
         ({"max_risk": "0.05"}, "max_risk='0.05' must be"),
         ({"max_risk": 0.001}, "k=1000 needs at least 1000 rows"),
+        ({"target": "cost"}, "target='cost' goes with max_risk only"),
+        ({"max_risk": 0.1, "target": "costs"}, "target='costs' is not a sensitive column"),
     ],
 )
 def test_a_limit_that_makes_no_sense_is_refused(options, text):

@@ -49,6 +49,7 @@ def test_roles_are_suggested_by_name_and_by_how_values_vary(found):
         "quasi_identifier": ["sex", "birth_date", "zip", "smoker"],
         "sensitive": ["total_cost", "diagnosis_code", "empty", "lists"],
         "identifier": ["patient_id", "fullName", "e-mail"],
+        "unit": [],
         "weight": ["survey_weight"],
     }
 
@@ -71,8 +72,32 @@ def test_roles_are_suggested_by_name_and_by_how_values_vary(found):
     ],
 )
 def test_names_as_people_write_them(name, role, rng):
-    table = pl.DataFrame({name: rng.normal(size=100).round(1), "other": rng.normal(size=100)})
+    table = pl.DataFrame({name: rng.normal(size=100), "other": rng.normal(size=100)})
     assert shoal.inspect(table, progress=False).columns[0].suggested == role
+
+
+@pytest.mark.parametrize(
+    ("identifiers", "unit"),
+    [
+        ({"visit_id": 1, "patient_id": 3, "name": 30}, "patient_id"),  # several rows per person
+        ({"patient_id": 1, "name": 30}, "patient_id"),  # names repeat, people do not
+        ({"record_key": 1, "lastName": 30}, "record_key"),
+        ({"member": 1, "email": 1}, None),
+    ],
+)
+def test_who_tells_people_apart_where_identifiers_repeat(identifiers, unit):
+    n = 600
+    table = pl.DataFrame(
+        {"age": np.arange(n) // 3 % 50, "cost": np.arange(n) % 97}
+        | {name: [f"{CANARY}{i // rows}" for i in range(n)] for name, rows in identifiers.items()}
+    )
+    found = shoal.inspect(table, progress=False)
+    assert found.roles()["unit"] == ([] if unit is None else [unit])
+    names = {"shoal": shoal, "table": table}
+    exec(found.as_python().replace("table,", "table, k=3, n_releases=0,"), names)  # what is to paste runs
+    several = identifiers.get(unit, 1) > 1
+    assert names["release"].certificate["people"] == (200 if several else 600)
+    assert ("different values in 600 rows" in found.reading) == several
 
 
 def test_counts_are_right(people, found):
@@ -91,15 +116,20 @@ def test_no_value_is_shown(found):
     assert CANARY not in str(found) + found._repr_html_() + json.dumps(found.to_dict())
 
 
-def test_what_is_to_paste_can_be_run(people, found):
-    table = people.drop("empty", "lists")
-    pasted = shoal.inspect(table, progress=False).as_python()
-    names = {"shoal": shoal, "table": table}
-    with pytest.raises(shoal.ShoalError, match="k=10"):  # everything but the number of people is right
-        exec(pasted.replace("table,", "table.head(9),"), names)
+def test_what_is_to_paste_starts_with_the_file(found):
     assert found.as_command("my file.csv").startswith(
         "shoal anonymize 'my file.csv' -o release.csv --qi sex,birth_date"
     )
+
+
+def test_a_column_that_singles_out_everybody_is_told_of_once(rng):
+    table = pl.DataFrame({"age": rng.integers(0, 5, 200), "sex": rng.integers(0, 2, 200), "birth": np.arange(200.0)})
+    found = shoal.inspect(table, quasi_identifiers=["age", "sex", "birth"], progress=False)
+    told = [c.columns for c in found.combinations]
+    assert told[0] == ("birth",)
+    assert ("age", "sex") in told
+    assert ("age", "birth") not in told
+    assert found.together.alone == 200
 
 
 def test_the_columns_to_be_combined_can_be_given(people):

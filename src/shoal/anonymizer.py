@@ -48,6 +48,7 @@ def anonymize(
     kinds: Mapping[str, str | Sequence[Any]] | None = None,
     k: int | None = None,
     max_risk: float | None = None,
+    target: str | None = None,
     method: str | None = None,
     recovery: str | None = None,
     clustering: Any = "auto",
@@ -89,6 +90,8 @@ def anonymize(
         Instead of k: the highest chance that is allowed, such as 0.05. k is then the smallest whose bound 1/k meets it,
         and method and loading, unless given, are those with the best utility on these clusters (`shoal.frontier` says
         how); the certificate tells what was tried and why it was taken.
+    target : str, default: the first sensitive column that can be predicted
+        With max_risk: the sensitive column whose prediction counts as utility.
     method : {"gaussian", "permute", "resample", "centroid"}, default "gaussian"
         What a record receives: a draw from its cluster's Gaussian carried back onto the original rows; the row of
         another member of its cluster, each handed out once; or drawn with replacement; or the cluster's centre,
@@ -155,6 +158,8 @@ def anonymize(
         release_values=release_values,
     )
     settings.check()
+    if target is not None and max_risk is None:
+        raise InputError(f"target={target!r} goes with max_risk only, where something is chosen.")
     frame = read_frame(table)
     schema = read_schema(
         frame,
@@ -185,9 +190,11 @@ def anonymize(
         groups = group_people(points, settings, requirements, reporter, kept)
         chosen = None
         if max_risk is not None:
-            target = find_response(frame, schema, people, None)
+            response_to_keep = find_response(frame, schema, people, target)
             fixed = {"method": method, "recovery": recovery, "loading": loading}
-            settings, chosen = choose_settings(persons, groups.labels, target, settings, fixed, max_risk, rng, reporter)
+            settings, chosen = choose_settings(
+                persons, groups.labels, response_to_keep, settings, fixed, max_risk, rng, reporter
+            )
         hidden = hide(persons, groups.labels, settings, rng, reporter)
         order = rng.permutation(len(frame))
         released = _assemble(frame, schema, people, groups.labels, hidden, order)

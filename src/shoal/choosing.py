@@ -30,7 +30,7 @@ from shoal.privacy.chances import hidden_columns
 from shoal.privacy.risk import check_releases, measure_risk
 from shoal.progress import Progress, Reporter
 from shoal.randomness import make_generator
-from shoal.schema import Schema, read_frame, read_schema
+from shoal.schema import Column, Schema, read_frame, read_schema
 from shoal.settings import METHODS, RECOVERIES, Settings
 from shoal.utility.learning import LEAST_EXPLAINED, can_be_predicted, score_kept, shift_error
 from shoal.utility.marginals import joint_of
@@ -187,7 +187,16 @@ class Frontier:
         for row in rows:
             k, name, *figures, mark = (cell.rjust(width) for cell, width in zip(row, widths, strict=True))
             lines.append("  ".join([k, name.strip().ljust(widths[1]), *figures, mark.strip()]).rstrip())
-        return "\n".join([*lines, self.why])
+        return "\n".join([*lines, self.why, self.predicted])
+
+    @property
+    def predicted(self) -> str:
+        """What was predicted, in a sentence."""
+        if self.target is None:
+            return "Nothing was predicted: no sensitive column varies enough."
+        if all(math.isnan(outcome.prediction) for outcome in self.outcomes):
+            return f"Hardly anything of {self.target!r} can be predicted, so that nothing of that can be lost."
+        return f"Predicted: {self.target!r}."
 
     __repr__ = __str__
 
@@ -238,7 +247,8 @@ def frontier(
         The highest chance 1/k that is allowed; many data owners take 0.05, others 0.09.
     tolerance : float, default 0.02
         Settings whose utility is at most so much below the best count as equally good.
-    target : str, default: the first sensitive column that can be predicted
+    target : str, default: the first sensitive column that can be predicted, numbers and orders before classes
+        Of classes, whether it is the most frequent one.
     random_state : int or numpy.random.Generator, default None
 
     Returns
@@ -353,12 +363,18 @@ def _spell_out(base: Settings, methods: Sequence[str], loadings: Sequence[float]
     return list(dict.fromkeys(found))
 
 
+def is_nominal(column: Column) -> bool:
+    """Return whether a column has classes only: it is predicted after those that are numbers or have an order."""
+    return column.kind == "nominal"
+
+
 def find_response(frame: Any, schema: Schema, people: People, target: str | None) -> EncodedColumn | None:
     """Return the sensitive column that a model is to predict, everybody's first row; None if there is none."""
     sensitive = [c for c in schema.columns if c.role == "sensitive" and c.kind is not None]
     if target is not None and target not in [c.name for c in sensitive]:
         raise InputError(f"target={target!r} is not a sensitive column{suggest(target, [c.name for c in sensitive])}")
-    for column in sensitive if target is None else [c for c in sensitive if c.name == target]:
+    chosen = [c for c in sensitive if c.name == target] if target is not None else sorted(sensitive, key=is_nominal)
+    for column in chosen:
         try:
             encoded = encode(frame[column.name], column).take(people.first)
         except InputError:
@@ -411,6 +427,8 @@ def _try(
     risk = measure_risk(persons, labels, settings, iter(releases), sample=rng)
     kept = np.array([_measure_utility(persons, hidden, response, rng) for hidden in releases])
     joint, original, released, shift = (float(value) for value in kept.mean(axis=0))
+    if not original >= LEAST_EXPLAINED:  # of what cannot be predicted nothing can be lost
+        released = shift = float("nan")
     optimal, nearest = risk.get("optimal"), risk["nearest"]
     gaussian = settings.method == "gaussian"
     return Outcome(
@@ -423,7 +441,7 @@ def _try(
         optimal_max=float("nan") if optimal is None else optimal.max,
         nearest=nearest.mean,
         joint=joint,
-        prediction=released / original if original >= LEAST_EXPLAINED else float("nan"),
+        prediction=released / original,
         shift=shift,
     )
 

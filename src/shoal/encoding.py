@@ -211,7 +211,8 @@ def _read_numbers(series: nw.Series[Any], missing: NDArray[np.bool_], kind: Kind
     try:
         return np.array([0.0 if gone else _as_float(v) for v, gone in zip(series.to_list(), missing, strict=True)])
     except (TypeError, ValueError, OverflowError):
-        raise InputError(f"Column {series.name!r} is to be {kind}, but some values are not numbers.") from None
+        what = "dates or times: text has to be converted first" if kind == "datetime" else "numbers"
+        raise InputError(f"Column {series.name!r} is to be {kind}, but some values are not {what}.") from None
 
 
 def _as_float(value: Any) -> float:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from typing import Any
 
@@ -17,7 +17,7 @@ from shoal.assessment.scores import write_number
 from shoal.encoding import EncodedColumn, encode, find_missing
 from shoal.errors import InputError, suggest
 from shoal.notebook import html_table
-from shoal.privacy.combinations import Combination, count_combinations
+from shoal.privacy.combinations import Combination, count_combinations, leave_out_supersets
 from shoal.progress import Progress, Reporter
 from shoal.schema import Column, dtype_name, infer_kind, name_columns, read_frame, read_schema
 
@@ -32,6 +32,11 @@ _QUASI = re.compile(
     r"area|race|ethnic\w*|nation\w*|citizen\w*|language|religion|marital\w*|married|famil\w*|child\w*|household\w*|"
     r"educ\w*|degree|school\w*|grade|job|occupation\w*|profession|employ\w*|industry|income\w*|povert\w*|height|"
     r"weight_?(kg|lb)?|admission\w*|discharge\w*|date\w*|year|veteran|insur\w*)(\d*)(_|$)",
+    re.IGNORECASE,
+)
+_PERSON = re.compile(
+    r"(^|_)(patient|person|people|member|customer|client|subject|participant|user|employee|student|enrol\w*|insured|"
+    r"beneficiary|respondent|pseudonym)(_?(id|no|nr|num|number|key|code))?(_|$)|^(p|pt|m|c)?id$",
     re.IGNORECASE,
 )
 _WEIGHT = re.compile(
@@ -54,7 +59,8 @@ class InspectedColumn:
     kind : str or None
         None for a dtype that cannot be a quasi-identifier.
     missing, distinct : int
-    suggested : {"identifier", "quasi_identifier", "sensitive", "weight"}
+    suggested : {"identifier", "unit", "quasi_identifier", "sensitive", "weight"}
+        "unit": the column that tells people apart, where an identifier repeats.
     why : str
     """
 
@@ -108,12 +114,20 @@ class Inspection:
             f"Released as it is, whoever knows somebody's {', '.join(self.candidates)} picks out {share:.1%} of the "
             f"{self.rows:,} records: {all_of_them.alone:,} people ({all_of_them.alone / self.rows:.1%}) are alone in "
             f"their combination, {all_of_them.below:,} share it with fewer than {_SMALL}. That counts every row as "
-            "another person."
+            f"another person{self._say_people()}."
         )
+
+    def _say_people(self) -> str:
+        unit = next((column for column in self.columns if column.suggested == "unit"), None)
+        if unit is None or unit.distinct == self.rows:
+            return ""
+        return f", though {unit.name!r} has {unit.distinct:,} different values in {self.rows:,} rows"
 
     def roles(self) -> dict[str, list[str]]:
         """Return the suggested roles."""
-        found: dict[str, list[str]] = {"quasi_identifier": [], "sensitive": [], "identifier": [], "weight": []}
+        found: dict[str, list[str]] = {
+            "quasi_identifier": [], "sensitive": [], "identifier": [], "unit": [], "weight": []
+        }  # fmt: skip
         for column in self.columns:
             found[column.suggested].append(column.name)
         return found
@@ -127,7 +141,8 @@ class Inspection:
             ("--qi", ",".join(roles["quasi_identifier"])),
             ("--sensitive", ",".join(roles["sensitive"])),
             ("--identifiers", ",".join(roles["identifier"])),
-            ("--weight", ",".join(roles["weight"])),
+            ("--unit", ",".join(roles["unit"])),
+            ("--weight", ",".join(roles["weight"][:1])),
         ]
         parts = [f"{option} {quote(names)}" for option, names in options if names]
         return f"shoal anonymize {quote(source)} -o release.csv {' '.join(parts)} --report report.html"
@@ -138,6 +153,7 @@ class Inspection:
         lines = [f"    quasi_identifiers={roles['quasi_identifier']!r},"]
         lines += [f"    sensitive={roles['sensitive']!r},"] if roles["sensitive"] else []
         lines += [f"    identifiers={roles['identifier']!r},"] if roles["identifier"] else []
+        lines += [f"    unit={roles['unit'][0]!r},"] if roles["unit"] else []
         lines += [f"    weight={roles['weight'][0]!r},"] if roles["weight"] else []
         return "\n".join(["release = shoal.anonymize(", "    table,", *lines, ")"])
 
@@ -206,6 +222,7 @@ def inspect(
         for done, name in enumerate(frame.columns, start=1):
             columns.append(_inspect_column(frame[name]))
             report(done / len(frame.columns))
+        columns = _find_unit(columns, len(frame))
         candidates = _find_candidates(columns, quasi_identifiers)
         report = reporter.stage("combinations")
         encoded = []
@@ -216,9 +233,27 @@ def inspect(
                 if quasi_identifiers is not None:
                     raise
                 candidates.remove(name)  # what is suggested is looked at as far as it can be
-        combinations = count_combinations(encoded, _SMALL) if encoded else []
+        combinations = leave_out_supersets(count_combinations(encoded, _SMALL), len(frame)) if encoded else []
+        together = count_combinations(encoded, _SMALL, most=0) if encoded else []
+        combinations += [one for one in together if one not in combinations]
         report(1.0)
     return Inspection(len(frame), columns, candidates, combinations)
+
+
+def _find_unit(columns: list[InspectedColumn], rows: int) -> list[InspectedColumn]:
+    """Return the columns with one identifier as the one that tells people apart, where identifiers repeat.
+
+    It is the most varied of those that repeat and are named like a person's number; else one that never repeats.
+    """
+    identifiers = [column for column in columns if column.suggested == "identifier"]
+    repeating = [column for column in identifiers if column.distinct < rows - column.missing]
+    if not repeating:
+        return columns
+    persons = [column for column in repeating if _PERSON.search(_words(column.name)) and not column.missing]
+    single = [column for column in identifiers if column.distinct == rows]
+    chosen = max(persons or single[:1] or repeating, key=lambda column: column.distinct)
+    why = "identifiers repeat, and this one seems to tell people apart"
+    return [replace(column, suggested="unit", why=why) if column is chosen else column for column in columns]
 
 
 def _encode(frame: nw.DataFrame[Any], name: str, kinds: Mapping[str, Any] | None) -> EncodedColumn:
@@ -259,9 +294,14 @@ def _count_distinct(series: nw.Series[Any], kind: Any, levels: Any) -> int:
     return len({str(value) for value in series.to_list()})
 
 
+def _words(name: str) -> str:
+    """Return a name with its words parted by underscores."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).replace(" ", "_").replace("-", "_").replace(".", "_")
+
+
 def _suggest(name: str, kind: str | None, distinct: int, known: int, series: nw.Series[Any]) -> tuple[str, str]:
     """Return a role that a column may have, and why."""
-    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).replace(" ", "_").replace("-", "_").replace(".", "_")
+    words = _words(name)
     unique = known > 0 and distinct >= _NEARLY_ALL * known and known >= _SMALL
     text = series.dtype in (nw.String, nw.Object, nw.Categorical)
     if kind == "numeric" and _WEIGHT.search(words):

@@ -61,13 +61,17 @@ def find_people(frame: nw.DataFrame[Any], schema: Schema, columns: list[EncodedC
         _refuse_missing(frame[weight_name], f"weight={weight_name!r}")
         weight = read_weight(frame[weight_name].to_numpy(), len(frame), f"weight={weight_name!r}")
     if unit is None:
-        for name in schema.names("identifier"):
-            known = _number(frame[name])[~find_missing(frame[name])]
-            if len(np.unique(known)) < len(known):
+        numbers = {name: _number(frame[name])[~find_missing(frame[name])] for name in schema.names("identifier")}
+        distinct = {name: len(np.unique(known)) for name, known in numbers.items()}
+        for name, known in numbers.items():
+            if distinct[name] < len(known):
+                single = next((other for other in numbers if distinct[other] == len(frame)), None)
+                instead = "name a column that never repeats as unit" if single is None else f"say unit={single!r}"
+                best = max((other for other in numbers if distinct[other] < len(frame)), key=lambda o: distinct[o])
                 raise InputError(
                     f"Identifier {name!r} has repeated values. If a person has several rows, say which column tells "
-                    f"people apart, such as unit={name!r}. If every row is another person, name a column that never "
-                    "repeats as unit, or leave this one out of the table."
+                    f"people apart, such as unit={best!r}. If every row is another person, {instead}, or leave this "
+                    "one out of the table."
                 )
         return People.one_row_each(len(frame), weight)
     _refuse_missing(frame[unit], f"unit={unit!r}")

@@ -196,9 +196,10 @@ class Release:
         """Return the certificate in a few lines: what each is about, and what it says."""
         c = self.certificate
         clusters, measured = c["clusters"], c["measured"]
-        kept = f"{measured['histogram_intersection']:.4f} of the joint histogram kept ({measured['cells']})"
+        of_people = measured.get("histogram_intersection_of_people", measured["histogram_intersection"])
+        kept = f"{of_people:.4f} of the joint histogram kept ({measured['cells']})"
         if "histogram_intersection_of_people" in measured:
-            kept += f"; {measured['histogram_intersection_of_people']:.4f} counting people instead of rows"
+            kept += f", counting people; {measured['histogram_intersection']:.4f} counting rows"
         sizes = f"{clusters['smallest']} to {clusters['largest']}"
         lines = [
             ("guaranteed", c["guarantee"]),

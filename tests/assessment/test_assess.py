@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 import pytest
 from sklearn.ensemble import RandomForestRegressor
+from sklearn.linear_model import LogisticRegression
 
 import shoal
 from shoal.assessment import Scores
@@ -129,8 +130,15 @@ def test_any_model_and_target(release):
     assert found.prediction.kept.model == "RandomForestRegressor"
     classes = release.assess(target="diagnosis", progress=False)
     assert classes.prediction.kept.measure == "2 AUC - 1"
-    with pytest.raises(InputError, match="'costs' is not a sensitive column; did you mean 'cost'"):
-        release.assess(target="costs", progress=False)
+    for options, text in (
+        ({"target": "costs"}, "'costs' is not a sensitive column; did you mean 'cost'"),
+        ({"model": "forest"}, "model must be a scikit-learn estimator, but it is str"),
+        ({"model": RandomForestRegressor}, "model must be a scikit-learn estimator"),
+        ({"model": forest, "target": "diagnosis"}, "has classes, so model must be a classifier"),
+        ({"model": LogisticRegression()}, "'cost' must have 2 to 20 classes"),
+    ):
+        with pytest.raises(InputError, match=text):
+            release.assess(**options, progress=False)
 
 
 def test_what_a_release_was_made_from_does_not_leave_with_it(release):
@@ -140,6 +148,19 @@ def test_what_a_release_was_made_from_does_not_leave_with_it(release):
             other.assess()
     assert b"Zaphod-7731-5" not in pickle.dumps(release)
     assert "Zaphod" not in repr(release) + repr(release._origin) + release._repr_html_()
+
+
+def test_sensitive_values_that_nobody_else_has_are_counted(people, assessment):
+    for name in ("cost", "diagnosis"):
+        alone = people[name].value_counts()["count"].to_list().count(1)
+        assert assessment.privacy[f"unique:{name}"].value == pytest.approx(alone / 600)
+    assert assessment.privacy["unique:cost"].value > 0.9
+
+
+def test_numbers_are_predicted_before_classes(people):
+    settings = {**SETTINGS, "sensitive": ["diagnosis", "cost"], "n_releases": 0}
+    release = shoal.anonymize(people, **settings, random_state=0)
+    assert release.assess(progress=False).prediction.kept.target == "cost"
 
 
 def test_people_with_several_rows_are_counted_once():

@@ -189,7 +189,7 @@ def assess(
         shuffled, so two files are not aligned.
     certificate : dict, optional
         Of the release: its bound and its attackers are shown, and its k says which groups are small (else 10).
-    target : str, default: the first sensitive column that can be predicted
+    target : str, default: the first sensitive column that can be predicted, numbers and orders before classes
         What a model learns to predict from the quasi-identifiers.
     model : scikit-learn regressor or classifier, default: least squares, or logistic regression, on levels
     random_state : int or numpy.random.Generator, default 0
@@ -361,7 +361,8 @@ class _Assessor:
         columns = {column.name: column for column in pair.columns}
         sensitive = [name for name in self.schema.names("sensitive") if name in columns]
         if self.target is None:
-            return next((columns[name] for name in sensitive if can_be_predicted(columns[name])), None)
+            ordered = sorted(sensitive, key=lambda name: columns[name].numbers is None)  # numbers before classes
+            return next((columns[name] for name in ordered if can_be_predicted(columns[name])), None)
         if self.target not in sensitive:
             raise InputError(f"target={self.target!r} is not a sensitive column{suggest(self.target, sensitive)}")
         if not can_be_predicted(columns[self.target]):

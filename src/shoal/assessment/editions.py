@@ -17,6 +17,7 @@ import numpy as np
 
 from shoal.assessment.scores import Score
 from shoal.errors import InputError, suggest
+from shoal.privacy.combinations import leave_out_supersets
 
 if TYPE_CHECKING:
     from shoal.assessment.assessing import Assessment
@@ -58,7 +59,7 @@ def as_dict(assessment: Assessment, edition: str) -> dict[str, Any]:
         "risk": _risk(assessment, k, public=public),
         "combinations": [
             {"columns": list(c.columns), "alone": _number(c.alone, k, public), "below": _number(c.below, k, public)}
-            for c in _worst(assessment.combinations)
+            for c in _worst(leave_out_supersets(assessment.combinations, int(assessment.about["people"])))
         ],
         "certificate": None if assessment.certificate is None else _certificate(assessment.certificate, public=public),
     }

@@ -71,7 +71,8 @@ def score_measured(risk: Mapping[str, Risk], people: int) -> list[Score]:
 
 
 def _attacker(name: str, title: str, mean: float, highest: float, people: int, *, exact: bool) -> list[Score]:
-    about = "" if exact else "about "
+    about = "" if exact else "at least about " if name == "optimal" else "about "
+    leaning = "" if exact or name != "optimal" else " He learns from few releases here; more would teach him more."
     return [
         Score(
             f"{name}_mean",
@@ -79,7 +80,8 @@ def _attacker(name: str, title: str, mean: float, highest: float, people: int, *
             mean,
             "lower",
             1 / people,
-            f"He is expected to find {about}{mean * people:,.0f} of {people:,} people; blind guessing finds one.",
+            f"He is expected to find {about}{mean * people:,.0f} of {people:,} people; blind guessing finds one."
+            + leaning,
         ),
         Score(
             f"{name}_max",
@@ -87,7 +89,7 @@ def _attacker(name: str, title: str, mean: float, highest: float, people: int, *
             highest,
             "lower",
             1 / people,
-            f"Nobody is picked out with a chance above {about}{highest:.3g}"
+            f"Nobody is picked out with a chance above {about.removeprefix('at least ')}{highest:.3g}"
             + ("." if exact else ", as estimated from further releases; the estimate leans upwards."),
             personal=True,
         ),
@@ -208,7 +210,7 @@ def score_classes(pair: Pair, sensitive: Sequence[EncodedColumn]) -> list[Score]
     found = [
         Score(
             "equal_rows",
-            "Smallest group of equal rows in the release",
+            "Smallest group of equal rows in the release (not what is promised)",
             float(sizes.min()),
             "higher",
             float(original.min()),
@@ -223,6 +225,7 @@ def score_classes(pair: Pair, sensitive: Sequence[EncodedColumn]) -> list[Score]
         known = ~released.missing
         if not known.any():
             continue
+        found.append(_unique_values(released, person, everybody))
         diverse = measure_diversity(released.codes[known], classes[known], len(sizes))[0]
         same = int(sizes[(diverse == 1) & (sizes > 1)].sum())
         found.append(
@@ -238,6 +241,23 @@ def score_classes(pair: Pair, sensitive: Sequence[EncodedColumn]) -> list[Score]
             )
         )
     return found
+
+
+def _unique_values(column: EncodedColumn, person: NDArray[np.int64] | None, everybody: int) -> Score:
+    """Return how many people have a sensitive value, released as it is, that nobody else has."""
+    codes = np.where(column.missing, -1, column.codes)
+    holders = count_people(codes, person, column.n_levels)
+    alone = int(count_people(np.where((codes >= 0) & (holders[codes] == 1), 0, -1), person, 1)[0])
+    return Score(
+        f"unique:{column.name}",
+        f"People whose value of {column.name} nobody else has",
+        alone / everybody,
+        "lower",
+        0.0,
+        f"{alone:,} of {everybody:,}. Whoever knows it from elsewhere finds the record by it: 1/k does not bind him. "
+        "Rounding (protect) makes it fewer.",
+        people=everybody,
+    )
 
 
 def make_risk_bars(risk: Mapping[str, Risk], bound: float) -> list[RiskBar]:

@@ -112,6 +112,9 @@ def anonymize(
         float | None,
         typer.Option(help="Instead of -k: the highest chance allowed, such as 0.05; finds k, method and loading."),
     ] = None,
+    target: Annotated[
+        str | None, typer.Option(help="With --max-risk: the sensitive column whose prediction is to be kept.")
+    ] = None,
     method: Annotated[
         str | None, typer.Option(help="gaussian, permute, resample or centroid. Default: gaussian.")
     ] = None,

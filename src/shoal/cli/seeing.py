@@ -181,7 +181,7 @@ def _show_frontier(found: Frontier, console: Console) -> None:
     said = (
         "bound: guaranteed. optimal, nearest: picked out by one who knows the clusters, and by the nearest match. "
         "joint, predicts: shares kept. shift: error of an estimate for another population. kept: the least of all. "
-        "*: recommended."
+        f"*: recommended. {found.predicted}"
     )
     console.print(Text(said, style="dim"))
     console.print()

@@ -16,6 +16,7 @@ from shoal.errors import InputError, suggest
 
 Codes = NDArray[np.int64]
 _WORK = 3e8  # rows read for all combinations
+_NEARLY_ALL = 0.9
 _DENSE = 1 << 24  # cells that are counted without sorting
 
 
@@ -77,6 +78,12 @@ def count_combinations(columns: Sequence[EncodedColumn], k: int = 10, most: int 
         kept = [column for column in columns if column.name in names]
         found |= {_count(group, k) for group in combinations(kept, size)}
     return sorted(found, key=lambda c: (-c.alone, -c.below, len(c.columns), c.columns))
+
+
+def leave_out_supersets(combinations: Sequence[Combination], people: int) -> list[Combination]:
+    """Return combinations without those that add columns to one that singles out nearly everybody by itself."""
+    enough = [set(c.columns) for c in combinations if c.alone >= _NEARLY_ALL * people]
+    return [c for c in combinations if not any(one < set(c.columns) for one in enough)]
 
 
 def _count(columns: Sequence[EncodedColumn], k: int) -> Combination:

@@ -18,6 +18,7 @@ Data = Mapping[str, Any]
 _WIDTH = 300
 _MOST_IN_GRID = 16
 _MOST_EFFECTS = 24
+_DEPTH = 0.2  # of utility below the best, that the frontier shows
 _HEAT_CUTS = [0.05, 0.1, 0.2, 0.4, 0.6]
 _WORDS = {"optimal": "knows the clusters", "nearest": "takes the nearest match"}
 MOST_COLUMNS = 24
@@ -50,8 +51,9 @@ def shown_columns(data: Data) -> list[Data]:
     return [column for column in drawn if any(column is one for one in worst)]
 
 
-def _finish(chart: Any, said: str) -> Any:
-    return chart.properties(description=said).configure(**chart_config())
+def _finish(chart: Any, title: str, said: str) -> Any:
+    """Return a chart with its title, which a page leaves to its own headings, and the words for who cannot see it."""
+    return chart.properties(title=title, description=said).configure(**chart_config())
 
 
 def _table(rows: Sequence[Data]) -> Any:
@@ -91,7 +93,11 @@ def column_chart(column: Data) -> Any:
         color=light("release"), thickness=4, bandSize=15
     )
     said = f"Shares of {len(order)} groups of values of {column['name']}, in original and release."
-    return _finish((bars + marks).properties(width=230, height=alt.Step(17)), said)
+    return _finish(
+        (bars + marks).properties(width=230, height=alt.Step(17)),
+        f"{column['name']}: original (bars), release (marks)",
+        said,
+    )
 
 
 def risk_chart(data: Data) -> Any:
@@ -140,7 +146,11 @@ def risk_chart(data: Data) -> Any:
     for who in dict.fromkeys(row["who"] for row in rows):
         part = bars.transform_filter(alt.FieldEqualPredicate(field="who", equal=who))
         panels.append((part + rule + text).properties(width=_WIDTH, height=110, title=alt.Title(who, fontSize=12)))
-    return _finish(alt.vconcat(*panels), f"Histogram of the chance of being picked out, below the bound 1/{k}.")
+    return _finish(
+        alt.vconcat(*panels),
+        "People by their chance of being picked out",
+        f"Histogram of the chance of being picked out, below the bound 1/{k}.",
+    )
 
 
 def dependence_chart(found: Data) -> Any:
@@ -181,7 +191,8 @@ def dependence_chart(found: Data) -> Any:
         )
         .properties(width=min(260, 44 * len(names)), height=min(260, 44 * len(names)))
     )
-    return _finish(chart, "How strongly pairs of columns depend on one another, in original and release.")
+    title = "Dependence: original below the diagonal, release above"
+    return _finish(chart, title, "How strongly pairs of columns depend on one another, in original and release.")
 
 
 def _most_dependent(found: Data) -> list[int]:
@@ -232,7 +243,11 @@ def effects_chart(prediction: Data) -> Any:
     dots = base.mark_point(filled=True, size=70, opacity=1).encode(
         x="value:Q", color=_colour({"original": "muted", "release": "release"}, orient="top")
     )
-    return _finish((span + dots).properties(width=210, height=alt.Step(20)), "Effects on original and release.")
+    return _finish(
+        (span + dots).properties(width=210, height=alt.Step(20)),
+        "Effects in a linear model",
+        "Effects on original and release.",
+    )
 
 
 def prediction_chart(prediction: Data) -> Any:
@@ -260,12 +275,16 @@ def prediction_chart(prediction: Data) -> Any:
     points = rest.mark_point(filled=True, size=60, opacity=1)
     return _finish(
         (bars + rest.mark_line(strokeWidth=1.5) + points).properties(width=_WIDTH - 20, height=200),
+        "Expected and observed, by groups of people",
         "Expected and observed means of groups of people.",
     )
 
 
 def frontier_chart(data: Data) -> Any:
-    """Return risk against utility: every setting a point, its k beside it, the recommended one ringed."""
+    """Return risk against utility: every setting a point, its k beside it, the recommended one ringed.
+
+    Settings that keep much less than the best are left to the table.
+    """
     colours = {
         "gaussian": "release",
         "gaussian rank": "rank",
@@ -278,7 +297,7 @@ def frontier_chart(data: Data) -> Any:
         {
             "what": _family(row),
             "k": f"{row['k']}",
-            "risk": row["optimal"] if row["optimal"] is not None else row["nearest"],
+            "risk": max(row["nearest"] if row["optimal"] is None else row["optimal"], 1e-6),
             "utility": row["utility"],
             "meets": row["bound"] <= data["limit"] + 1e-12,
             "recommended": row["recommended"],
@@ -289,12 +308,16 @@ def frontier_chart(data: Data) -> Any:
         }
         for row in data["outcomes"]
     ]
+    rows = [row for row in rows if row["utility"] >= max(r["utility"] for r in rows) - _DEPTH]
+    risks, kept = [row["risk"] for row in rows], [row["utility"] for row in rows]
     there = {name: colour for name, colour in colours.items() if any(row["what"] == name for row in rows)}
     base = alt.Chart(_table(rows)).encode(
-        x=alt.X("risk:Q", title="picked out by one who knows the clusters", scale=alt.Scale(type="log"),
+        x=alt.X("risk:Q", title="picked out by one who knows the clusters",
+                scale=alt.Scale(type="log", domain=[0.8 * min(risks), 1.3 * max(risks)], nice=False),
                 axis=alt.Axis(format="~%", tickCount=4)),
-        y=alt.Y("utility:Q", title="kept (the least of three shares)", scale=alt.Scale(zero=False),
-                axis=alt.Axis(format="~%")),
+        y=alt.Y("utility:Q", title="kept (the least of three shares)",
+                scale=alt.Scale(domain=[min(kept) - 0.01, min(1.0, max(kept)) + 0.01], nice=False),
+                axis=alt.Axis(format="~%", tickCount=6)),
         description=alt.Description("said:N"),
         tooltip=alt.Tooltip("said:N"),
     )  # fmt: skip
@@ -305,7 +328,8 @@ def frontier_chart(data: Data) -> Any:
         size=260, strokeWidth=2.5, color=light("limit"), filled=False
     )
     return _finish(
-        (dots + names + ring).properties(width=_WIDTH, height=260),
+        (dots + names + ring).properties(width=400, height=290),
+        "Risk against utility; the number is k",
         "Risk against utility of every setting, the recommended one ringed.",
     )
 

@@ -17,7 +17,9 @@ FORMATS = ("svg", "png", "pdf")
 
 def draw_for_page(chart: Any) -> str:
     """Return a chart as SVG that fits its place on a page and follows its colours."""
-    svg = vl_convert.vegalite_to_svg(chart.to_dict())
+    spec = chart.to_dict()
+    spec.pop("title", None)  # the page has headings
+    svg = vl_convert.vegalite_to_svg(spec)
     svg = _SIZE.sub(r'<svg\1 style="max-width: \2px" role="img"', svg, count=1)
     return follow_theme(svg[svg.index("<svg") :])
 

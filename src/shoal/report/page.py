@@ -22,6 +22,7 @@ _CARDS = {
     "bound": ("highest chance of anybody", "guaranteed, from the quasi-identifiers alone"),
     "optimal_mean": ("picked out by the best attacker", "who knows everybody and the clusters; measured"),
     "linkage": ("picked out by the nearest match", "of everybody, in these very tables"),
+    "presence": ("of those alone show to be in the data", "people whose quasi-identifiers nobody else has"),
     "joint_histogram": ("of the joint distribution kept", "of the quasi-identifiers"),
     "prediction_kept": ("of the prediction kept", "learnt from the release, tested on the original"),
 }

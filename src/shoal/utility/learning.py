@@ -118,6 +118,7 @@ def score_kept(
     hundred columns, receives standardised numbers and dummies of nominal levels. Groups of expected response hold at
     least `rare` records, and so does every class. A row is a person.
     """
+    _check_model(model, target)
     classes = target.numbers is None if model is None else is_classifier(model)
     y = read_classes(target, pair.n, rare) if classes else as_response(target)
     known = ~target.missing
@@ -152,6 +153,15 @@ def score_kept(
         len(tested),
         [] if classes else _groups(one, two, truth, min(N_GROUPS, len(tested) // rare)),
     )
+
+
+def _check_model(model: Any, target: EncodedColumn) -> None:
+    if model is None:
+        return
+    if isinstance(model, type) or not hasattr(model, "fit") or not hasattr(model, "predict"):
+        raise InputError(f"model must be a scikit-learn estimator, but it is {type(model).__name__}.")
+    if target.numbers is None and not is_classifier(model):
+        raise InputError(f"target={target.name!r} has classes, so model must be a classifier.")
 
 
 def _folds(pair: Pair, rng: np.random.Generator) -> tuple[Index, Index]:
