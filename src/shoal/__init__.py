@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from shoal import clustering, datasets, market, privacy, recovery, shift, utility
     from shoal.anonymizer import Anonymizer, anonymize
     from shoal.assessment import assess
-    from shoal.choosing import frontier
     from shoal.errors import CheckError as CheckError
     from shoal.errors import FileError as FileError
     from shoal.errors import InputError as InputError
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     from shoal.errors import ShoalError
     from shoal.inspection import inspect
     from shoal.release import Release
+    from shoal.tradeoff import frontier
 
 __version__ = "0.1.0"
 
@@ -34,7 +34,7 @@ _HOME = {
     "Anonymizer": "shoal.anonymizer",
     "anonymize": "shoal.anonymizer",
     "assess": "shoal.assessment",
-    "frontier": "shoal.choosing",
+    "frontier": "shoal.tradeoff",
     "inspect": "shoal.inspection",
     "Release": "shoal.release",
     "ShoalError": "shoal.errors",

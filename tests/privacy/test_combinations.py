@@ -35,7 +35,7 @@ def test_many_levels_are_counted_by_sorting(rng):
 
 def test_of_many_columns_smaller_combinations_only(monkeypatch, rng):
     columns = encode_table(rng.integers(0, 5, size=(100, 12)).astype(float))
-    monkeypatch.setattr(room, "_WORK", 100 * 40)
+    monkeypatch.setattr(room, "_WORK", 10_000 * 40)
     found = room.count_combinations(columns)
     sizes = [len(c.columns) for c in found]
     assert max(sizes) == 12  # all together is always there
@@ -46,3 +46,18 @@ def test_of_many_columns_smaller_combinations_only(monkeypatch, rng):
 def test_an_unknown_column_is_named():
     with pytest.raises(InputError, match="'ages', which is not a column; did you mean 'age'"):
         risky_combinations(pl.DataFrame({"age": [1, 2]}), ["ages"])
+
+
+@given(rows)
+def test_what_contains_a_column_that_singles_out_nearly_everybody_is_left_out(values):
+    found = risky_combinations(pl.DataFrame(values, schema=["a", "b", "c", "d"], orient="row"))
+    enough = [set(c.columns) for c in found if c.alone >= 0.9 * len(values)]
+    expected = [c for c in found if not any(one < set(c.columns) for one in enough)]
+    assert room.leave_out_supersets(found, len(values)) == expected
+
+
+def test_hundreds_of_columns_take_no_time_to_sift(rng):
+    columns = encode_table(rng.integers(0, 40, size=(500, 200)).astype(float))
+    found = room.count_combinations(columns)
+    assert 200 < len(found) < 40_000
+    assert len(room.leave_out_supersets(found, 500)) < len(found)

@@ -20,8 +20,8 @@ from shoal.errors import InputError, suggest
 from shoal.privacy.combinations import leave_out_supersets
 
 if TYPE_CHECKING:
-    from shoal.assessment.assessing import Assessment
     from shoal.assessment.keeping import Dependence
+    from shoal.assessment.result import Assessment
 
 EDITIONS = ("internal", "public")
 FORMAT = "shoal assessment 1"

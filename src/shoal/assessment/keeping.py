@@ -75,7 +75,7 @@ def measure_dependence(pair: Pair, rng: np.random.Generator) -> Dependence:
         changes = dependence.correlation_of(half), dependence.information_of(half)
         return np.array([_largest(change[np.triu_indices(len(change), 1)]) for change in changes])
 
-    expected = reference(part, largest, rng, _REFERENCE_ROWS, fastest=(0.5, 1.0))  # no information falls like 1/n
+    expected = reference(part, largest, rng, _REFERENCE_ROWS)
     return Dependence(
         tuple(pair.names), before, after, one, two, float(expected[0]), float(expected[1]), min(part.n, part.n_released)
     )

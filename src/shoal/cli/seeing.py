@@ -15,7 +15,6 @@ from rich.text import Text
 
 from shoal.assessment import Scores, assess
 from shoal.assessment.scores import write_number
-from shoal.choosing import Frontier, frontier
 from shoal.cli.run import say_pages, whatever_happens_to_the_screen
 from shoal.compilation import quiet as keep_quiet
 from shoal.errors import FileError, InputError
@@ -23,6 +22,7 @@ from shoal.inspection import Inspection, inspect
 from shoal.io import certificate_path_of, read_certificate, read_table, refuse_output
 from shoal.io.reading import STANDARD
 from shoal.io.writing import write_files
+from shoal.tradeoff import Frontier, frontier
 
 _MOST_SHOWN = 10
 

@@ -16,6 +16,8 @@ from shoal.errors import InputError, suggest
 
 Codes = NDArray[np.int64]
 _WORK = 3e8  # rows read for all combinations
+_LEAST_WORK = 10_000  # of one combination, in rows
+_MOST_COLUMNS = 3  # taken together, but for all of them
 _NEARLY_ALL = 0.9
 _DENSE = 1 << 24  # cells that are counted without sorting
 
@@ -42,7 +44,7 @@ class Combination:
 
 
 def risky_combinations(
-    table: Any, quasi_identifiers: Sequence[str] | None = None, *, k: int = 10, most: int = 3
+    table: Any, quasi_identifiers: Sequence[str] | None = None, *, k: int = 10, most: int = _MOST_COLUMNS
 ) -> list[Combination]:
     """Return how many people each combination of up to `most` columns singles out, and all together, worst first.
 
@@ -62,9 +64,9 @@ def risky_combinations(
     return count_combinations([columns[name] for name in names], k, most)
 
 
-def count_combinations(columns: Sequence[EncodedColumn], k: int = 10, most: int = 3) -> list[Combination]:
+def count_combinations(columns: Sequence[EncodedColumn], k: int = 10, most: int = _MOST_COLUMNS) -> list[Combination]:
     """Return the combinations of encoded columns, one row a person."""
-    n, d = len(columns[0].codes), len(columns)
+    n, d = max(len(columns[0].codes), _LEAST_WORK), len(columns)
     by_levels = sorted(columns, key=lambda column: -column.n_levels)
     found, spent = {_count(columns, k)}, 0.0
     for size in range(1, min(most, d - 1) + 1):
@@ -80,10 +82,17 @@ def count_combinations(columns: Sequence[EncodedColumn], k: int = 10, most: int 
     return sorted(found, key=lambda c: (-c.alone, -c.below, len(c.columns), c.columns))
 
 
-def leave_out_supersets(combinations: Sequence[Combination], people: int) -> list[Combination]:
+def leave_out_supersets(found: Sequence[Combination], people: int) -> list[Combination]:
     """Return combinations without those that add columns to one that singles out nearly everybody by itself."""
-    enough = [set(c.columns) for c in combinations if c.alone >= _NEARLY_ALL * people]
-    return [c for c in combinations if not any(one < set(c.columns) for one in enough)]
+    enough = {frozenset(c.columns) for c in found if c.alone >= _NEARLY_ALL * people}
+
+    def adds_nothing(c: Combination) -> bool:
+        if len(c.columns) > _MOST_COLUMNS:  # all of them together
+            return any(one < set(c.columns) for one in enough)
+        parts = (combinations(c.columns, size) for size in range(1, len(c.columns)))
+        return any(frozenset(part) in enough for group in parts for part in group)
+
+    return [c for c in found if not adds_nothing(c)]
 
 
 def _count(columns: Sequence[EncodedColumn], k: int) -> Combination:
@@ -94,7 +103,7 @@ def _count(columns: Sequence[EncodedColumn], k: int) -> Combination:
 
 def _class_sizes(codes: list[Codes]) -> Codes:
     levels = [int(column.max()) + 1 for column in codes]
-    if float(np.prod(np.array(levels, dtype=np.float64))) > _DENSE:
+    if np.log(levels).sum() > np.log(_DENSE):
         return np.bincount(joint_codes(codes))
     cells = np.zeros(len(codes[0]), dtype=np.int64)
     for column, count in zip(codes, levels, strict=True):

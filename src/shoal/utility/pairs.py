@@ -14,7 +14,7 @@ from shoal.encoding import EncodedColumn, encode_table, joint_codes
 Floats = NDArray[np.float64]
 Index = NDArray[np.int64]
 Metric = Callable[["Pair"], Floats]
-N_SPLITS = 4
+N_SPLITS = 6
 
 
 @dataclass(frozen=True)
@@ -115,19 +115,13 @@ class Pair:
         return self._take(rows[:half], rows[half : 2 * half])
 
 
-def reference(
-    pair: Pair,
-    distance: Metric,
-    rng: np.random.Generator,
-    most: int | None = None,
-    fastest: float | Sequence[float] = 0.5,
-) -> Floats:
+def reference(pair: Pair, distance: Metric, rng: np.random.Generator, most: int | None = None) -> Floats:
     """Return the distance that an independent sample of the same people, as large as the original, would have.
 
     There is none, so two halves of the original are compared, and two quarters: a distance that falls by the factor
-    f from quarters to halves falls by f once more from halves to the whole, but never faster than by the power
-    `fastest` of the sample's size. most: compare samples of so many rows only, and go on by the root of the size; for
-    distances of one or two columns, which are far from sparse in so many rows. NaN for fewer than 8 people.
+    f from quarters to halves falls by f once more from halves to the whole, but never faster than by the root of the
+    sample's size. most: compare samples of so many rows only, and go on by that root; for distances of one or two
+    columns, which are far from sparse in so many rows. NaN for fewer than 8 people.
     """
     if (pair.n if pair.person is None else int(pair.person.max()) + 1) < 8:
         return np.full(np.shape(distance(pair)), np.nan)
@@ -138,5 +132,5 @@ def reference(
     quarters = np.mean([distance(pair.independent(size // 2, rng)) for _ in range(N_SPLITS)], axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):
         power = np.log2(quarters / halves)
-    power = np.clip(np.nan_to_num(power, nan=0.5, posinf=0.5), 0.0, fastest)
+    power = np.clip(np.nan_to_num(power, nan=0.5, posinf=0.5), 0.0, 0.5)
     return np.asarray(halves * (size / pair.n) ** power)
