@@ -94,6 +94,8 @@ def test_a_certificate_brings_bound_and_attackers(people, release):
     assert found.privacy["bound"].value == 0.1
     assert found.privacy["optimal_mean"].value == release.certificate["risk"]["optimal"]["mean"]
     assert found.risk_bars == []
+    whole = shoal.assess(people, release, **COMPARED, progress=False)
+    assert whole.to_dict() == found.to_dict()
 
 
 def test_aligned_tables_are_attacked(people):

@@ -176,3 +176,12 @@ print(after, (after - before) * 1024 / n)
 @parametrize_with_checks([make(10, algorithm) for algorithm in ALGORITHMS])
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
+
+
+def test_a_notebook_shows_what_was_found():
+    estimator = KMemberClustering(k=5)
+    assert "clusters" not in estimator._repr_html_()
+    points = np.random.default_rng(0).normal(size=(53, 2))
+    shown = estimator.fit(points)._repr_html_()
+    assert f"{estimator.n_clusters_}, sizes {estimator.cluster_sizes_.min()} to" in shown
+    assert "within-cluster sum of squares" in estimator._repr_mimebundle_()["text/html"]

@@ -24,7 +24,7 @@ from shoal.privacy.combinations import count_combinations
 from shoal.privacy.risk import Risk
 from shoal.progress import Progress, Reporter
 from shoal.randomness import make_generator
-from shoal.release import CERTIFICATE, Origin
+from shoal.release import CERTIFICATE, Origin, Release
 from shoal.schema import Column, Schema, name_columns, read_frame, read_schema
 from shoal.utility.learning import (
     Coefficient,
@@ -63,6 +63,7 @@ def assess(
     Parameters
     ----------
     original, released : pandas, polars or pyarrow tables
+        For released also a Release, of which table and certificate are taken.
     quasi_identifiers, sensitive : list of str
         The columns to be compared; both tables must have them.
     kinds : dict, optional
@@ -90,6 +91,9 @@ def assess(
     >>> found.utility["joint_histogram"].value < 1
     True
     """
+    if isinstance(released, Release):
+        certificate = released.certificate if certificate is None else certificate
+        released = released.table
     frames = [read_frame(name_columns(table)) for table in (original, released)]
     schema = read_schema(
         frames[0], quasi_identifiers=quasi_identifiers, sensitive=sensitive, unit=unit, others="drop", kinds=kinds
