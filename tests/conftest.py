@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shutil
+import signal
 from pathlib import Path
 
 import numpy as np
@@ -33,18 +35,36 @@ def _need(path: Path) -> Path:
     return path
 
 
+@pytest.fixture
+def ctrl_c():
+    """Let SIGINT interrupt, also where the shell has told the tests to ignore it, as it does in the background."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.fixture(scope="session")
-def meps():
+def meps_path():
+    return _need(DATA / "meps" / "meps2004_adults.csv.gz")
+
+
+@pytest.fixture(scope="session")
+def meps(meps_path):
     import polars as pl
 
-    return pl.read_csv(_need(DATA / "meps" / "meps2004_adults.csv.gz"))
+    return pl.read_csv(meps_path)
 
 
 @pytest.fixture(scope="session")
-def california():
+def california_folder():
+    return _need(DATA / "california")
+
+
+@pytest.fixture(scope="session")
+def california(california_folder):
     import polars as pl
 
-    return lambda name: pl.read_csv(_need(DATA / "california" / name))
+    return lambda name: pl.read_csv(california_folder / name)
 
 
 @pytest.fixture(scope="session")
@@ -59,3 +79,38 @@ def microaggregation():
         return (values - values.mean(axis=0)) / values.std(axis=0)
 
     return load
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """A real Chromium, which `make test-full` installs on Debian as root."""
+    found = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if found is None:
+        pytest.skip("needs Chromium; `make test-full` installs it on Debian as root")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=found, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def open_file(browser):
+    """Open a page of ours, under 2 MB, and fail on any request or console message."""
+    contexts, seen = [], []
+
+    def visit(path, **context):
+        assert path.stat().st_size < 2_000_000
+        contexts.append(browser.new_context(**context))
+        page = contexts[-1].new_page()
+        page.on("console", lambda message: seen.append(message.text))
+        page.on("pageerror", lambda error: seen.append(str(error)))
+        page.on("request", lambda request: seen.append(request.url) if request.url != path.as_uri() else None)
+        page.goto(path.as_uri())
+        return page
+
+    yield visit
+    for context in contexts:
+        context.close()
+    assert seen == []

@@ -42,7 +42,7 @@ def test_blocks_cover_every_row_and_errors_surface():
         compilation.run_in_threads(lambda a, b: 1 // (a - 4), 10, 4, n_jobs=3)
 
 
-def test_an_interruption_waits_until_the_compiler_is_done():
+def test_an_interruption_waits_until_the_compiler_is_done(ctrl_c):
     done = []
 
     def compile_something():

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from shoal import clustering, datasets, market, privacy, recovery, shift, utility
+    from shoal import studies as studies
     from shoal.anonymizer import Anonymizer, anonymize
     from shoal.assessment import assess
     from shoal.errors import CheckError as CheckError
@@ -43,7 +44,7 @@ _HOME = {
     "LeakError": "shoal.errors",
     "CheckError": "shoal.errors",
 }
-_ROOMS = ("clustering", "datasets", "dither", "market", "privacy", "recovery", "shift", "utility")
+_ROOMS = ("clustering", "datasets", "dither", "market", "privacy", "recovery", "shift", "studies", "utility")
 
 __all__ = [
     "Anonymizer",

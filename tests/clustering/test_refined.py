@@ -237,7 +237,7 @@ def test_an_interruption_keeps_the_best_so_far(calls, rng):
     assert model.inertia_ <= KMemberClustering(4).fit(X).inertia_
 
 
-def test_a_real_ctrl_c(rng):
+def test_a_real_ctrl_c(rng, ctrl_c):
     X = rng.standard_normal((2000, 3))
     KMemberClustering(4, algorithm="refined", max_iter=10).fit(X)  # compiled
     timer = threading.Timer(0.7, os.kill, (os.getpid(), signal.SIGINT))

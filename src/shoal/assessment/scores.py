@@ -58,7 +58,8 @@ def write_number(value: float | None, form: str = "number") -> str:
         return f"{value:,.0f}"
     if form == "share":
         percent = 100 * value
-        digits = 0 if percent in (0, 100) else 1 if 1 <= abs(percent) <= 99 else 2 if 0.1 <= percent < 99.9 else 3
+        edge = min(abs(percent), abs(percent - 100))  # near nothing and near all, more digits count
+        digits = 0 if edge == 0 else 1 if edge >= 1 else 2 if edge >= 0.1 else 3
         return f"{percent:.{digits}f} %"
     return f"{value:.4g}"
 

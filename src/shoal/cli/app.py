@@ -351,3 +351,32 @@ def demo(
     from shoal.cli.run import run_demo
 
     run_demo(out, rows, k, quiet=quiet)
+
+
+studies = typer.Typer(help="Run an experiment that was published, on data of yours or built in.")
+app.add_typer(studies, name="study")
+
+
+@studies.command("market-risk", epilog=_EPILOG)
+def market_risk(
+    out: Annotated[str, typer.Option(help="Folder for the page and its tables.")] = "study",
+    data: Annotated[
+        str | None,
+        typer.Option(
+            help="A full-year consolidated file of MEPS (.ssp, .xpt, .dta, .csv). Default: the built-in cohort."
+        ),
+    ] = None,
+    splits: Annotated[int, typer.Option(help="Random splits of the survey.")] = 200,
+    seed: Annotated[int, typer.Option(help="Of all randomness.")] = 0,
+    jobs: Annotated[int | None, typer.Option(help="Processes at once. Default: one for every core.")] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors.")] = False,
+) -> None:
+    """Run the study of "Distribution-Preserving k-Anonymity": every figure, table and claim, beside the paper's numbers.
+
+    Example: shoal study market-risk --out study/ --splits 10
+
+    What is finished is kept in the folder: after an interruption the same command goes on from there.
+    """
+    from shoal.cli.studying import run_market_risk
+
+    run_market_risk(data, out, splits=splits, seed=seed, jobs=jobs, quiet=quiet)

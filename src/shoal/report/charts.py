@@ -51,16 +51,18 @@ def shown_columns(data: Data) -> list[Data]:
     return [column for column in drawn if any(column is one for one in worst)]
 
 
-def _finish(chart: Any, title: str, said: str) -> Any:
+def finish_chart(chart: Any, title: str, said: str) -> Any:
     """Return a chart with its title, which a page leaves to its own headings, and the words for who cannot see it."""
     return chart.properties(title=title, description=said).configure(**chart_config())
 
 
-def _table(rows: Sequence[Data]) -> Any:
+def as_data(rows: Sequence[Data]) -> Any:
+    """Return rows as the table of a chart."""
     return alt.Data(values=[dict(row) for row in rows])
 
 
-def _colour(names: Mapping[str, str], **legend: Any) -> Any:
+def colour_by(names: Mapping[str, str], **legend: Any) -> Any:
+    """Return a colour for every name, by what the theme calls it, with a legend if it is described."""
     scale = alt.Scale(domain=list(names), range=[light(colour) for colour in names.values()])
     return alt.Color("what:N", scale=scale, legend=alt.Legend(**legend) if legend else None)
 
@@ -80,7 +82,7 @@ def column_chart(column: Data) -> Any:
     ]
     order = [bar["label"] for bar in column["bars"]]
     y = alt.Y("label:N", sort=order, title=None, axis=alt.Axis(ticks=False, domain=False, labelPadding=6))
-    base = alt.Chart(_table(rows)).encode(
+    base = alt.Chart(as_data(rows)).encode(
         y=y,
         x=alt.X("share:Q", title=None, axis=alt.Axis(format="~%", tickCount=4, domain=False)),
         description=alt.Description("said:N"),
@@ -93,7 +95,7 @@ def column_chart(column: Data) -> Any:
         color=light("release"), thickness=4, bandSize=15
     )
     said = f"Shares of {len(order)} groups of values of {column['name']}, in original and release."
-    return _finish(
+    return finish_chart(
         (bars + marks).properties(width=230, height=alt.Step(17)),
         f"{column['name']}: original (bars), release (marks)",
         said,
@@ -114,9 +116,9 @@ def risk_chart(data: Data) -> Any:
         for bar in data["risk"]
         if bar["people"]
     ]
-    colours = _colour({"optimal": "release", "nearest": "original"})
+    colours = colour_by({"optimal": "release", "nearest": "original"})
     bars = (
-        alt.Chart(_table(rows))
+        alt.Chart(as_data(rows))
         .mark_rect(stroke=light("page"), strokeWidth=1)
         .encode(
             x=alt.X(
@@ -139,14 +141,14 @@ def risk_chart(data: Data) -> Any:
         )
     )
     line = [{"bound": bound, "said": f"the bound 1/{k} = {bound:.3g}, which nobody exceeds", "text": f"1/{k}"}]
-    at = alt.Chart(_table(line)).encode(x="bound:Q", description=alt.Description("said:N"))
+    at = alt.Chart(as_data(line)).encode(x="bound:Q", description=alt.Description("said:N"))
     rule = at.mark_rule(color=light("limit"), strokeWidth=2, strokeDash=[5, 3])
     text = at.mark_text(color=light("limit"), dy=-6, baseline="bottom").encode(text="text:N", y=alt.value(0))
     panels = []
     for who in dict.fromkeys(row["who"] for row in rows):
         part = bars.transform_filter(alt.FieldEqualPredicate(field="who", equal=who))
         panels.append((part + rule + text).properties(width=_WIDTH, height=110, title=alt.Title(who, fontSize=12)))
-    return _finish(
+    return finish_chart(
         alt.vconcat(*panels),
         "People by their chance of being picked out",
         f"Histogram of the chance of being picked out, below the bound 1/{k}.",
@@ -180,7 +182,7 @@ def dependence_chart(found: Data) -> Any:
     )
     axis = alt.Axis(title=None, ticks=False, domain=False, labelLimit=110)
     chart = (
-        alt.Chart(_table(rows))
+        alt.Chart(as_data(rows))
         .mark_rect()
         .encode(
             x=alt.X("b:N", sort=names, axis=axis, scale=alt.Scale(paddingInner=0.06)),
@@ -192,7 +194,7 @@ def dependence_chart(found: Data) -> Any:
         .properties(width=min(260, 44 * len(names)), height=min(260, 44 * len(names)))
     )
     title = "Dependence: original below the diagonal, release above"
-    return _finish(chart, title, "How strongly pairs of columns depend on one another, in original and release.")
+    return finish_chart(chart, title, "How strongly pairs of columns depend on one another, in original and release.")
 
 
 def _most_dependent(found: Data) -> list[int]:
@@ -231,7 +233,7 @@ def effects_chart(prediction: Data) -> Any:
         for effect in effects
         for what in ("original", "release")
     ]
-    base = alt.Chart(_table(rows)).encode(
+    base = alt.Chart(as_data(rows)).encode(
         y=alt.Y("label:N", sort=[e["effect"] for e in effects], title=None, axis=alt.Axis(ticks=False, domain=False)),
         description=alt.Description("said:N"),
         tooltip=alt.Tooltip("said:N"),
@@ -241,9 +243,9 @@ def effects_chart(prediction: Data) -> Any:
         x=alt.X("low:Q", title=f"effect on {prediction['target']}, in its standard deviations"), x2="high:Q"
     )
     dots = base.mark_point(filled=True, size=70, opacity=1).encode(
-        x="value:Q", color=_colour({"original": "muted", "release": "release"}, orient="top")
+        x="value:Q", color=colour_by({"original": "muted", "release": "release"}, orient="top")
     )
-    return _finish(
+    return finish_chart(
         (span + dots).properties(width=210, height=alt.Step(20)),
         "Effects in a linear model",
         "Effects on original and release.",
@@ -263,17 +265,17 @@ def prediction_chart(prediction: Data) -> Any:
         for i, group in enumerate(prediction["groups"], start=1)
         for what, field in fields.items()
     ]
-    base = alt.Chart(_table(rows)).encode(
+    base = alt.Chart(as_data(rows)).encode(
         x=alt.X("group:O", title="groups of people, by what is expected", axis=alt.Axis(labelAngle=0)),
         y=alt.Y("value:Q", title=f"mean {prediction['target']}", axis=alt.Axis(format="~s")),
-        color=_colour(names, orient="top", direction="vertical"),
+        color=colour_by(names, orient="top", direction="vertical"),
         description=alt.Description("said:N"),
         tooltip=alt.Tooltip("said:N"),
     )
     bars = base.transform_filter(alt.FieldEqualPredicate(field="what", equal="observed")).mark_bar(opacity=0.6)
     rest = base.transform_filter(alt.FieldOneOfPredicate(field="what", oneOf=list(names)[1:]))
     points = rest.mark_point(filled=True, size=60, opacity=1)
-    return _finish(
+    return finish_chart(
         (bars + rest.mark_line(strokeWidth=1.5) + points).properties(width=_WIDTH - 20, height=200),
         "Expected and observed, by groups of people",
         "Expected and observed means of groups of people.",
@@ -311,7 +313,7 @@ def frontier_chart(data: Data) -> Any:
     rows = [row for row in rows if row["utility"] >= max(r["utility"] for r in rows) - _DEPTH]
     risks, kept = [row["risk"] for row in rows], [row["utility"] for row in rows]
     there = {name: colour for name, colour in colours.items() if any(row["what"] == name for row in rows)}
-    base = alt.Chart(_table(rows)).encode(
+    base = alt.Chart(as_data(rows)).encode(
         x=alt.X("risk:Q", title="picked out by one who knows the clusters",
                 scale=alt.Scale(type="log", domain=[0.8 * min(risks), 1.3 * max(risks)], nice=False),
                 axis=alt.Axis(format="~%", tickCount=4)),
@@ -322,12 +324,12 @@ def frontier_chart(data: Data) -> Any:
         tooltip=alt.Tooltip("said:N"),
     )  # fmt: skip
     seen = alt.condition(alt.FieldEqualPredicate(field="meets", equal=True), alt.value(1), alt.value(0.35))
-    dots = base.mark_point(filled=True, size=80).encode(color=_colour(there, orient="top", columns=3), opacity=seen)
+    dots = base.mark_point(filled=True, size=80).encode(color=colour_by(there, orient="top", columns=3), opacity=seen)
     names = base.mark_text(dx=12, align="left", fontSize=11).encode(text="k:N", opacity=seen)
     ring = base.transform_filter(alt.FieldEqualPredicate(field="recommended", equal=True)).mark_point(
         size=260, strokeWidth=2.5, color=light("limit"), filled=False
     )
-    return _finish(
+    return finish_chart(
         (dots + names + ring).properties(width=400, height=290),
         "Risk against utility; the number is k",
         "Risk against utility of every setting, the recommended one ringed.",

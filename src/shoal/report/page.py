@@ -30,9 +30,6 @@ _CARDS = {
 
 def render_page(data: Data | None, frontier: Data | None = None) -> str:
     """Return the report as HTML. data: of an assessment; frontier: of a frontier; one of them at least."""
-    from jinja2 import Environment, StrictUndefined
-    from markupsafe import Markup
-
     certificate = (data or {}).get("certificate") or {}
     if frontier is None and certificate.get("chosen"):
         chosen = certificate["chosen"]
@@ -40,26 +37,38 @@ def render_page(data: Data | None, frontier: Data | None = None) -> str:
     charts = {} if data is None else make_charts(data)
     if frontier is not None:
         charts["frontier"] = frontier_chart(frontier)
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=False)
-    template = environment.from_string(Path(__file__).with_name("page.html.j2").read_text(encoding="utf-8"))
-    edition = (data or frontier or {})["edition"]
-    return template.render(
-        version=__version__,
+    return fill_template(
+        Path(__file__).with_name("page.html.j2"),
+        charts,
         title="A release, assessed" if data is not None else "Risk against utility",
-        edition=edition,
+        edition=(data or frontier or {})["edition"],
         data=None if data is None else {**data, "utility": [_judge(score) for score in data["utility"]]},
         frontier=frontier,
         cards=[] if data is None else _cards(data),
         columns=[] if data is None else shown_columns(data),
         changes=[] if data is None else _changes(data["dependence"]),
         certificate=json.dumps(certificate, indent=2, ensure_ascii=False),
+        count=_write_count,
+    )
+
+
+def fill_template(template: Path, charts: Mapping[str, Any], **values: Any) -> str:
+    """Return a page that loads nothing: a template on the layout of all our pages, with charts drawn into it."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+    from markupsafe import Markup
+
+    environment = Environment(
+        loader=FileSystemLoader([template.parent, Path(__file__).parent]), autoescape=True, undefined=StrictUndefined
+    )
+    return environment.get_template(template.name).render(
+        version=__version__,
         drawings={name: Markup(draw_for_page(chart)) for name, chart in charts.items()},  # noqa: S704, escaped by vega
         alt={name: chart.description for name, chart in charts.items()},
         light=Markup(as_variables("light")),  # noqa: S704, constants
         dark=Markup(as_variables("dark")),  # noqa: S704, constants
         number=write_number,
         share=lambda value: write_number(value, "share"),
-        count=_write_count,
+        **values,
     )
 
 

@@ -1,0 +1,149 @@
+"""The paper's empirical study, on real data, beside its own numbers; and what it did not have."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+
+from shoal.compilation import count_threads
+from shoal.datasets.cohort import load_cohort
+from shoal.datasets.meps import read_survey
+from shoal.errors import FileError, InputError
+from shoal.io.writing import refuse_output, table_to_bytes, write_files
+from shoal.notebook import html_table
+from shoal.progress import Progress, Reporter
+from shoal.studies.claims import VERDICTS, Claim, judge
+from shoal.studies.experiments import plan
+from shoal.studies.population import Population, make_population
+from shoal.studies.running import make_folder, run_tasks
+from shoal.studies.summarising import summarise
+
+PAGE = "index.html"
+
+
+@dataclass(frozen=True, repr=False)
+class MarketRiskStudy:
+    """The study's results.
+
+    Attributes
+    ----------
+    source : str
+        Which people it is about.
+    members, splits, seed : int
+    tables : dict of polars.DataFrame
+    claims : list of Claim
+        What the paper says, what was measured, whether it holds, and why.
+    """
+
+    source: str
+    members: int
+    splits: int
+    seed: int
+    tables: dict[str, pl.DataFrame]
+    claims: list[Claim]
+
+    def to_html(self) -> str:
+        """Return the page: every figure and table, the paper's figures beside ours."""
+        from shoal.studies.page import render_study
+
+        return render_study(self)
+
+    def write(self, folder: str | os.PathLike[str]) -> list[str]:
+        """Write the page and every table as CSV into a folder, all or nothing; return their names."""
+        where = Path(folder)
+        files = [(where / PAGE, self.to_html().encode())]
+        files += [
+            (where / f"{name}.csv", table_to_bytes(_rounded(table), "csv")) for name, table in self.tables.items()
+        ]
+        claims = pl.DataFrame([vars(claim) for claim in self.claims])
+        files.append((where / "claims.csv", table_to_bytes(claims, "csv")))
+        refuse_output([], [os.fspath(path) for path, _ in files])
+        write_files(files)
+        return [path.name for path, _ in files]
+
+    def __str__(self) -> str:
+        counts = [sum(claim.verdict == verdict for claim in self.claims) for verdict in VERDICTS]
+        told = ", ".join(f"{number} {verdict}" for number, verdict in zip(counts, VERDICTS, strict=True))
+        return f"{self.source}; {self.splits} splits, {self.members:,} members. The paper's claims: {told}."
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        rows = [(claim.verdict, claim.where, claim.said, claim.measured) for claim in self.claims]
+        return html_table(rows, ("", "where", "the paper says", "measured"))
+
+
+def market_risk(
+    data: str | os.PathLike[str] | None = None,
+    out: str | os.PathLike[str] | None = None,
+    *,
+    splits: int = 200,
+    seed: int = 0,
+    jobs: int | None = None,
+    progress: bool | Progress | None = None,
+) -> MarketRiskStudy:
+    """Run the empirical study of "Distribution-Preserving k-Anonymity", and more.
+
+    Half of a health survey are an insurer's market; the other half, weighted to the margins of California's rating
+    areas, are the markets it may enter. What attackers achieve on its members' records is measured, exactly where there
+    is a formula; and how well models of cost learnt from released members predict the other markets' enrollees.
+
+    Parameters
+    ----------
+    data : path, default: the built-in cohort
+        A full-year consolidated file of MEPS, as `shoal.datasets.read_meps` reads it.
+    out : path, default none
+        A folder for the page, the tables as CSV, and ("parts") the pieces by which an interrupted run goes on.
+    splits : int, default 200
+        Random halvings of the survey; each is used both ways round, so that an even number is best.
+    seed : int, default 0
+    jobs : int, default: every core
+        Results do not depend on it.
+    progress : bool or callable, default None
+        As in `shoal.anonymize`.
+
+    Returns
+    -------
+    MarketRiskStudy
+    """
+    for name, value in (("splits", splits), ("seed", seed)):
+        if not isinstance(value, int) or isinstance(value, bool) or value < (2 if name == "splits" else 0):
+            raise InputError(f"{name}={value!r} must be a whole number of at least {2 if name == 'splits' else 0}.")
+    if jobs is not None and (not isinstance(jobs, int) or isinstance(jobs, bool) or (jobs < 1 and jobs != -1)):
+        raise InputError(f"jobs={jobs!r} must be a whole number of at least 1, or -1 for every core.")
+    people = load_people(data)
+    folder = None
+    if out is not None:
+        folder = make_folder(Path(out), people.digest(), str(seed))
+        _refuse_foreign(Path(out))
+    with Reporter(progress) as reporter:
+        tasks = plan(people, splits, seed)
+        pieces = run_tasks(tasks, people, folder, count_threads(jobs), reporter.stage("study"))
+    tables = summarise(pieces)
+    study = MarketRiskStudy(people.source, people.n_members, splits, seed, tables, judge(tables))
+    if out is not None:
+        study.write(out)
+    return study
+
+
+def load_people(data: str | os.PathLike[str] | None) -> Population:
+    """Return the people of a file, or of the built-in cohort."""
+    if data is None:
+        return make_population(load_cohort(), "the built-in synthetic cohort: 15,000 people who do not exist")
+    survey = read_survey(data)
+    return make_population(survey.table, survey.source)
+
+
+def _refuse_foreign(out: Path) -> None:
+    """Refuse a folder that holds another page than ours."""
+    page = out / PAGE
+    if page.exists() and b'content="shoal ' not in page.read_bytes()[:4096]:
+        raise FileError(f"{os.fspath(page)!r} is there and not of this study; choose another folder.")
+
+
+def _rounded(table: pl.DataFrame) -> pl.DataFrame:
+    """Return a table with numbers to six digits that count."""
+    return table.with_columns(pl.col(pl.Float64).round_sig_figs(6))
