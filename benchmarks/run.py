@@ -483,6 +483,23 @@ def bench_frontier() -> list[dict[str, object]]:
     return compare_reports.draw_frontier()
 
 
+def bench_study() -> list[dict[str, object]]:
+    """Run the whole study of market risk on the built-in cohort by its command, from an empty folder.
+
+    Every experiment, method and k is in it. How many pieces run at once changes no number.
+    """
+    rows = []
+    for splits, jobs in ((10, 1), (10, count_threads(None)), (200, count_threads(None))):
+        with tempfile.TemporaryDirectory() as folder:
+            command = [sys.executable, "-m", "shoal", "study", "market-risk", "--quiet", "--out", folder]
+            began = time.perf_counter()
+            subprocess.run([*command, "--splits", str(splits), "--jobs", str(jobs)], check=True)
+            rows.append({"splits": splits, "processes": jobs, "seconds": round(time.perf_counter() - began)})
+    alone = float(rows[0]["seconds"])
+    rows[1]["times faster"] = round(alone / float(rows[1]["seconds"]), 2)
+    return rows
+
+
 def bench_market() -> list[dict[str, object]]:
     """Estimate what the enrollees of another market will cost, from released members: what the method and k cost.
 
@@ -493,6 +510,10 @@ def bench_market() -> list[dict[str, object]]:
 
 
 PROMISES = {
+    "study": [
+        ("200 splits in under 15 minutes", lambda rows: rows[-1]["seconds"] < 900),
+        ("10 splits in about a minute: at most two", lambda rows: rows[1]["seconds"] < 120),
+    ],
     "market": [
         (
             "permuted members, k up to 20: within 1 % of the raw members' estimate",
@@ -592,6 +613,7 @@ BENCHMARKS = {
     "assess": bench_assess,
     "references": bench_references,
     "frontier": bench_frontier,
+    "study": bench_study,
 }
 
 

@@ -128,5 +128,9 @@ def test_files_of_something_else(tmp_path):
         read_meps(write(full_year(2005).drop(columns="POVCAT05"), tmp_path / "less.csv"))
     with pytest.raises(FileError, match="nobody whose age"):
         read_meps(write(full_year(2005).assign(PERWT05F=0.0), tmp_path / "nobody.csv"))
+    with pytest.raises(FileError, match="ages above 120"):
+        read_meps(write(full_year(2005).assign(AGE05X=999.0), tmp_path / "old.csv"))
+    with pytest.raises(FileError, match="capital letters only"):
+        read_meps(write(full_year(2005).assign(sex=1.0), tmp_path / "twice.csv"))
     with pytest.raises(FileError, match="codes of sex"):
         read_meps(write(full_year(2005).assign(SEX=3.0), tmp_path / "codes.csv"))

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from shoal.cli.run import whatever_happens_to_the_screen
 from shoal.compilation import quiet as keep_quiet
-from shoal.studies.market_risk import PAGE, MarketRiskStudy, load_people, market_risk
+from shoal.studies.study import PAGE, MarketRiskStudy, load_people, market_risk
 
 _STYLES = {"holds": "green", "in part": "yellow", "does not hold": "red", "cannot be told": "dim"}
 

@@ -24,6 +24,7 @@ Floats = NDArray[np.float64]
 AGE_GROUPS_WITH_CHILDREN = ("under 18", "18-24", "25-34", "35-44", "45-54", "55-64", "65-74", "75+")
 EDUCATION_IN_SIX = ("below grade 9", "no diploma", "high school", "some college", "college", "graduate")
 _EXTRACT = ("wtdper", "age", "female", "educ5", "povcat", "exp_tot")
+_OLDEST = 120
 _YEARS_OF_SCHOOL = np.array([9, 12, 13, 16, 17])  # from which on the next of the six levels is reached
 _RECODED_SCHOOL = np.array([2, 13, 14, 15, 16])  # the same in EDRECODE (2012 to 2015)
 
@@ -70,6 +71,8 @@ def read_survey(path: str | os.PathLike[str]) -> Survey:
     name = os.fspath(path)
     read, names = _open(name)
     upper = {column.upper(): column for column in names}
+    if len(upper) < len(names):
+        raise FileError(f"{name!r} has columns whose names differ by capital letters only; rename or drop them.")
     year = _find_year(name, upper)
     columns = [c.upper() for c in _EXTRACT] if year is None else _wanted(name, upper, year)
     found = read([upper[column] for column in columns])
@@ -82,7 +85,7 @@ def read_survey(path: str | os.PathLike[str]) -> Survey:
     _check_codes(name, people, six=year is not None)
     left_out = len(known) - int(known.sum())
     rest = f"; {left_out:,} without a weight or an answer left out" if left_out else ""
-    what = f"MEPS {year}" if year is not None else "an extract of MEPS 2004, adults"
+    what = f"MEPS {year}" if year is not None else "a table in the form of a MEPS teaching extract"
     return Survey(
         _make_table(people, six=year is not None), f"{what} ({Path(name).name}): {int(known.sum()):,} people{rest}"
     )
@@ -156,6 +159,8 @@ def _read_extract(values: dict[str, Floats]) -> dict[str, Floats]:
 
 def _check_codes(name: str, people: dict[str, Floats], *, six: bool) -> None:
     """Refuse codes that the survey does not use."""
+    if people["age"].max() > _OLDEST:
+        raise FileError(f"{name!r} has ages above {_OLDEST}; code unknown ones as missing.")
     for what, most in (("female", 1), ("education", 5 if six else 4), ("income", 4)):
         codes = people[what]
         if (codes > most).any() or (codes != np.rint(codes)).any():

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from shoal.studies.population import Population, split_population
-from shoal.studies.predicting import run_split
+from shoal.studies.predicting import bootstrap_areas, run_split
 from shoal.studies.releasing import KS, WAYS
 from shoal.studies.risking import measure_reidentification
 from shoal.studies.running import Task
@@ -16,6 +16,7 @@ from shoal.studies.varying import (
     VARIED_KS,
     compare_models,
     demand_more,
+    predict_distinct,
     try_frontier,
     try_many_columns,
     vary_settings,
@@ -34,14 +35,14 @@ def plan(people: Population, splits: int, seed: int) -> list[Task]:
     """Return all tasks of the study. What a task of a name gives does not depend on how many splits there are."""
     large = splits >= _LARGE
     ks = usable_ks(people)
-    n_releases, n_trials = int(np.clip(splits // 5, 3, 30)), int(np.clip(splits // 3, 5, 60))
+    n_releases, n_trials = int(np.clip(splits // 10, 3, 12)), int(np.clip(splits // 3, 5, 60))
     tasks = [Task(f"split-{i:04d}", predict, (i, seed), 12.0 if _is_slow(i) else 2.5) for i in range(splits)]
     tasks += [
         Task(
             f"risk-k{k}-{n_releases}-{n_trials}",
             risk,
             (k, n_releases, n_trials, seed),
-            0.4 * n_releases + 0.3 * n_trials,
+            1.4 * n_releases + 0.3 * n_trials,
         )
         for k in ks
     ]
@@ -60,6 +61,8 @@ def plan(people: Population, splits: int, seed: int) -> list[Task]:
         for k in VARIED_KS
         if k in ks
     ]
+    tasks += [Task(f"distinct-{i:04d}", distinct, (i, seed), 1.5) for i in range(_some(splits, 5))]
+    tasks += [Task("survey-0", survey, (seed,), 2.0)]
     tasks += [Task(f"models-{i:04d}", models, (i, seed), 11.0) for i in range(_some(splits, 20))]
     tasks += [Task(f"stronger-{i:04d}", stronger, (i, seed), 8.0) for i in range(_some(splits, 50))]
     tasks += [Task(f"wide-{d}-{i}", wide, (d, i, seed), 4.0) for d in WIDE for i in range(2 if large else 1)]
@@ -93,9 +96,23 @@ def risk(people: Population, k: int, n_releases: int, n_trials: int, seed: int) 
     return measure_reidentification(people, split_population(people, 0, seed), k, n_releases, n_trials, rng)
 
 
+def distinct(people: Population, split: int, seed: int) -> list[dict[str, Any]]:
+    """Predict without shift from members of whom none is the same respondent as another."""
+    drawn = split_population(people, split, seed, distinct=True)
+    ks = [k for k in VARIED_KS if k <= len(drawn.member_cell) // 4]
+    ways = [way for way in WAYS if way != _SLOW_WAY]
+    rng = np.random.default_rng([seed, split, 9])
+    return predict_distinct(people, drawn, ks, ways, rng, attack=split == 0)
+
+
+def survey(people: Population, seed: int) -> list[dict[str, Any]]:
+    """Measure how far the survey's own sampling error reaches into the bias of rating areas."""
+    return bootstrap_areas(people, 200, np.random.default_rng([seed, 10]))
+
+
 def frontier(people: Population, k: int, seed: int) -> list[dict[str, Any]]:
     """Measure risk and utility of every method at one k, on the members of the first split."""
-    return try_frontier(people, split_population(people, 0, seed), k, 3, np.random.default_rng([seed, k, 4]))
+    return try_frontier(people, split_population(people, 0, seed), k, 6, np.random.default_rng([seed, k, 4]))
 
 
 def settings(people: Population, split: int, k: int, thorough: bool, seed: int) -> list[dict[str, Any]]:

@@ -16,7 +16,7 @@ from shoal.studies.figures import draw_figures
 from shoal.studies.population import COLUMNS
 
 if TYPE_CHECKING:
-    from shoal.studies.market_risk import MarketRiskStudy
+    from shoal.studies.study import MarketRiskStudy
 
 _SHIFTS = ("none", "logistic", "nonparametric")
 _PERCENT = {
@@ -100,11 +100,12 @@ def _area_rows(table: pl.DataFrame, coding: str) -> list[dict[str, Any]]:
     return rows
 
 
-def _area_row(name: str, found: Sequence[Mapping[str, float]]) -> dict[str, Any]:
+def _area_row(name: str, found: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     r2 = [(f"{row['r2']:.4f}", f"{row['paper_r2']:.4f}") for row in found]
+    errors = ["" if row["bias_error"] is None else f"± {100 * row['bias_error']:.2f}" for row in found]
     bias = [
-        (f"{100 * row['bias']:.2f}", f"± {100 * row['bias_error']:.2f}", f"{100 * row['paper_bias']:.2f}")
-        for row in found
+        (f"{100 * row['bias']:.2f}", error, f"{100 * row['paper_bias']:.2f}")
+        for row, error in zip(found, errors, strict=True)
     ]
     return {"name": name, "r2": r2, "bias": bias}
 

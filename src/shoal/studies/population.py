@@ -35,6 +35,8 @@ class Population:
     Attributes
     ----------
     source : str
+    synthetic : bool
+        Whether nobody of them exists.
     levels : list of list of str
         Of the four columns, in order.
     cells : array of shape (C, 4)
@@ -48,6 +50,7 @@ class Population:
     """
 
     source: str
+    synthetic: bool
     levels: list[list[str]]
     cells: Floats
     cell: Index
@@ -87,14 +90,15 @@ class Split:
     existing, existing_cost : arrays of shape (C,)
         Shares of the cells in the existing market, which is the nation as the first half has it, and these times the
         mean cost of the cell.
-    member_cell, member_cost : arrays of shape (n_members,)
-        The insurer's members, drawn from the first half as they enrol.
+    member, member_cell, member_cost : arrays of shape (n_members,)
+        The insurer's members, drawn from the first half as they enrol: their records in the survey, cells and costs.
     test_cell, test_cost, test_weight : arrays of shape (m,)
         The second half, and how many people each of it stands for.
     """
 
     existing: Floats
     existing_cost: Floats
+    member: Index
     member_cell: Index
     member_cost: Floats
     test_cell: Index
@@ -102,7 +106,7 @@ class Split:
     test_weight: Floats
 
 
-def make_population(table: pl.DataFrame, source: str) -> Population:
+def make_population(table: pl.DataFrame, source: str, *, synthetic: bool = False) -> Population:
     """Read people from a table such as `load_cohort` or `read_meps` give."""
     if len(table) < _FEWEST:
         raise InputError(f"The study needs at least {_FEWEST} people, but the table has {len(table):,}.")
@@ -116,6 +120,7 @@ def make_population(table: pl.DataFrame, source: str) -> Population:
     mass = np.bincount(cell, weight).astype(np.float64)
     return Population(
         source=source,
+        synthetic=synthetic,
         levels=levels,
         cells=cells,
         cell=cell,
@@ -126,27 +131,43 @@ def make_population(table: pl.DataFrame, source: str) -> Population:
     )
 
 
-def split_population(people: Population, split: int, seed: int) -> Split:
+def split_population(people: Population, split: int, seed: int, *, distinct: bool = False) -> Split:
     """Halve the records at random; draw the members from the first half, with odds of enrolling and survey weight.
 
     Every halving is used twice, with its halves exchanged: what one half happens to cost more than the other then
-    cancels in the average of the two.
+    cancels in the average of the two. Members are drawn with replacement; distinct=True draws a third of them without.
     """
+    half = len(people.cell) // 2
     order = np.random.default_rng([seed, split // 2]).permutation(len(people.cell))
-    train, test = np.array_split(order if split % 2 == 0 else order[::-1], 2)
+    train, test = (order[:half], order[half : 2 * half])[:: 1 if split % 2 == 0 else -1]
     rng = np.random.default_rng([seed, split, 1])
     odds = people.weight[train] * people.enrols[people.cell[train]]
-    members = rng.choice(train, people.n_members, p=odds / odds.sum())
+    if distinct:
+        members = train[_draw_distinct(odds, people.n_members // 3, rng)]
+    else:
+        members = rng.choice(train, people.n_members, p=odds / odds.sum())
     share = people.weight[train] / people.weight[train].sum()
     return Split(
         existing=people.sum_by_cell(people.cell[train], share),
         existing_cost=people.sum_by_cell(people.cell[train], share * people.cost[train]),
+        member=members,
         member_cell=people.cell[members],
         member_cost=people.cost[members],
         test_cell=people.cell[test],
         test_cost=people.cost[test],
         test_weight=people.weight[test],
     )
+
+
+def _draw_distinct(odds: Floats, size: int, rng: np.random.Generator) -> Index:
+    """Return records drawn without replacement, with chances in proportion to the odds, but at most 1 (systematic)."""
+    chance = np.minimum(1.0, odds * (size / odds.sum()))
+    for _ in range(100):  # what is cut at 1 goes to the others
+        chance = np.minimum(1.0, chance * (size / chance.sum()))
+    order = rng.permutation(len(odds))
+    ends = np.cumsum(chance[order])
+    at = np.searchsorted(ends, (np.arange(size) + rng.random()) * (ends[-1] / size), side="right")
+    return order[np.minimum(at, len(odds) - 1)]
 
 
 def _levels_of(column: pl.Series) -> list[str]:

@@ -172,6 +172,30 @@ def _predict_shifted(people: Population, split: Split, sample: Sample, ratios: R
     return rows
 
 
+def bootstrap_areas(people: Population, n_replicates: int, rng: np.random.Generator) -> list[Row]:
+    """Return the bias without weights in every area on the whole survey, in sample, and its sampling error.
+
+    Nothing is halved: what is left of bias is that the model is not the truth. The error is that of a Bayesian
+    bootstrap over respondents; strata and clusters of the survey's design are not known here.
+    """
+    asked = [(area, coding) for area in people.areas for coding in CODINGS]
+    weights = [people.weight * rng.standard_exponential(len(people.weight)) for _ in range(n_replicates)]
+    drawn = {one: [_bias_on_all(people, weight, *one) for weight in [people.weight, *weights]] for one in asked}
+    return [
+        {"area": area, "coding": coding, "survey_bias": biases[0], "survey_error": float(np.std(biases[1:], ddof=1))}
+        for (area, coding), biases in drawn.items()
+    ]
+
+
+def _bias_on_all(people: Population, weight: Floats, area: str, coding: str) -> float:
+    mass = people.sum_by_cell(people.cell, weight) * people.enrols
+    total = people.sum_by_cell(people.cell, weight * people.cost) * people.enrols
+    every = np.arange(len(mass))
+    predicted = fit_least_squares(people, Sample(people.cells, every, mass, total), np.ones(len(mass)), coding)
+    there = people.areas[area]
+    return float(mass * there @ predicted) / float(there @ total) - 1
+
+
 def run_split(
     people: Population,
     split: Split,

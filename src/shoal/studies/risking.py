@@ -18,8 +18,6 @@ from shoal.studies.releasing import PAPER, PAPER_WAYS, ROUNDED, WAYS, cluster_me
 
 Floats = NDArray[np.float64]
 
-_SLOW = {"gaussian transport": 0.25}  # of the releases asked for are drawn
-
 
 def measure_reidentification(
     people: Population, split: Split, k: int, n_releases: int, n_trials: int, rng: np.random.Generator
@@ -33,12 +31,19 @@ def measure_reidentification(
     base = replace(PAPER, k=k)
     labels = cluster_members(columns, split.member_cost, base)
     classes, of_record, sizes = np.unique(split.member_cell, return_inverse=True, return_counts=True)
-    found: dict[str, Any] = {"k": k, "class_sizes": sizes.tolist(), "ways": {}, "simulated": {}}
+    found: dict[str, Any] = {
+        "k": k,
+        "releases": n_releases,
+        "class_sizes": sizes.tolist(),
+        "clones": _count_clones(split, labels),
+        "ways": {},
+        "simulated": {},
+    }
     for way in WAYS:
         if way == ROUNDED:
             continue
         settings = settings_of(way, base)
-        drawn = draw_releases(columns, labels, settings, rng, max(2, round(n_releases * _SLOW.get(way, 1.0))))
+        drawn = draw_releases(columns, labels, settings, rng, n_releases)
         told = {}
         for attacker, risk in measure_risk(columns, labels, settings, drawn).items():
             by_class = np.bincount(of_record, risk.per_record) / sizes
@@ -61,6 +66,16 @@ def measure_reidentification(
         }
     assert len(classes) == len(sizes)
     return found
+
+
+def _count_clones(split: Split, labels: NDArray[np.int64]) -> dict[str, float]:
+    """Return how many members are different respondents, and in how many clusters fewer than k of them are."""
+    pairs = np.unique(np.column_stack([labels, split.member]), axis=0)
+    distinct, sizes = np.bincount(pairs[:, 0]), np.bincount(labels)
+    return {
+        "distinct": len(np.unique(split.member)) / len(labels),
+        "clusters_with_fewer_than_k": float((distinct < sizes.min()).mean()),
+    }
 
 
 def _attack(

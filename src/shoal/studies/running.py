@@ -7,10 +7,12 @@ import json
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import joblib
+from threadpoolctl import threadpool_limits
 
 import shoal
 from shoal.compilation import quiet
@@ -18,8 +20,9 @@ from shoal.errors import FileError
 from shoal.io.writing import write_files
 
 # What only shows results, and may change without making pieces anew.
-_SHOWN = ("claims", "figures", "market_risk", "page", "published", "summarising")
-_SHOWN_ONLY = ("report/", "cli/", *(f"studies/{name}.py" for name in _SHOWN))
+_SHOWN = ("figures", "page", "published", "study", "summarising")
+_LIBRARIES = ("numba", "numpy", "polars", "scikit-learn", "scipy")
+_SHOWN_ONLY = ("report/", "cli/", "studies/claims/", *(f"studies/{name}.py" for name in _SHOWN))
 
 
 @dataclass(frozen=True)
@@ -63,7 +66,10 @@ def run_tasks(
 
 def _run(todo: Sequence[Task], shared: Any, jobs: int) -> Any:
     if jobs == 1 or len(todo) < 2:
-        yield from ((task, _as_json(task.function(shared, *task.arguments))) for task in todo)
+        for task in todo:
+            with threadpool_limits(1):  # as in the processes below, so that sums are added up in the same order
+                _, result = _work(task, shared)
+            yield task, result
         return
     with joblib.parallel_config("loky", inner_max_num_threads=1):
         parallel = joblib.Parallel(n_jobs=jobs, return_as="generator_unordered", max_nbytes=None, batch_size=1)
@@ -91,8 +97,9 @@ def _recall(path: Path) -> list[Any] | None:
 
 
 def make_folder(out: Path, *what: str) -> Path:
-    """Return the folder for the pieces of this very work: of this code, and of whatever else is named."""
-    digest = hashlib.sha256("\n".join([_digest_of_code(), *what]).encode()).hexdigest()[:16]
+    """Return the folder for the pieces of this very work: of this code and its libraries, and of what else is named."""
+    versions = [f"{name} {version(name)}" for name in _LIBRARIES]
+    digest = hashlib.sha256("\n".join([_digest_of_code(), *versions, *what]).encode()).hexdigest()[:16]
     folder = out / "parts" / digest
     try:
         folder.mkdir(parents=True, exist_ok=True)

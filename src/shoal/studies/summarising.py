@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import polars as pl
 
 from shoal.studies import published
+from shoal.studies.releasing import UNTOUCHED
 
 Pieces = Mapping[str, Any]
 
 
 def summarise(pieces: Pieces) -> dict[str, pl.DataFrame]:
     """Return all tables by name, as far as there are pieces for them."""
-    return {name: make(pieces) for name, (kind, make) in _TABLES.items() if _of(pieces, kind)}
+    return {name: make(pieces) for name, (kind, make) in TABLES.items() if _of(pieces, kind)}
 
 
 def _of(pieces: Pieces, kind: str) -> dict[str, Any]:
@@ -39,6 +40,16 @@ def _area_18(pieces: Pieces) -> pl.DataFrame:
     return _average(_rows(pieces, "split", "area_18"), ["way", "k", "shift", "coding"])
 
 
+def _distinct(pieces: Pieces) -> pl.DataFrame:
+    rows = _rows(pieces, "distinct")
+    attacked = [row for row in rows if "nearest_risk" in row]
+    found = _average(rows, ["way", "k", "coding"])
+    if not attacked:
+        return found
+    risk = pl.DataFrame(attacked).group_by("way", "k", "coding").agg(pl.col("nearest_risk", "optimal_risk").mean())
+    return found.join(risk, on=["way", "k", "coding"], how="left", maintain_order="left")
+
+
 def _models(pieces: Pieces) -> pl.DataFrame:
     return _average(_rows(pieces, "models"), ["model", "way", "k", "shift"])
 
@@ -53,31 +64,102 @@ def _frontier(pieces: Pieces) -> pl.DataFrame:
     return pl.DataFrame(rows, infer_schema_length=None).sort("k", "setting")
 
 
-def _average(rows: Iterable[Mapping[str, Any]], by: Sequence[str], means: Sequence[str] = ()) -> pl.DataFrame:
+def _average(rows: Sequence[Mapping[str, Any]], by: Sequence[str], means: Sequence[str] = ()) -> pl.DataFrame:
     """Return relative bias, R2 and similarity with standard errors over halvings.
 
     bias: that of the averages of predicted and actual cost over the splits. The mean of every split's own relative
-    bias, which leans upwards because the actual cost stands below the line, is `mean_of_biases`.
+    bias, which leans upwards because the actual cost stands below the line, is `mean_of_biases`. Where the untouched
+    members are among the ways, `bias_moved` and `r2_moved` are the differences from them, on the same splits.
     """
-    table = pl.DataFrame(list(rows), infer_schema_length=None)
-    measured = ["predicted", "actual", "r2", *(name for name in ("kept",) if name in table.columns)]
-    pairs = (
+    table = pl.DataFrame(rows, infer_schema_length=None)
+    if "way" in by:
+        table = _beside_untouched(table, [name for name in by if name not in ("way", "k")])
+    measured = [name for name in ("predicted", "actual", "r2", "kept", *_MOVED) if name in table.columns]
+    halvings = (
         table.with_columns(halving=pl.col("split") // 2, own=pl.col("predicted") / pl.col("actual") - 1)
         .group_by([*by, "halving"], maintain_order=True)
         .agg(pl.col(*measured, "own", *means).mean(), splits=pl.len())
     )
-    off = pl.col("predicted") - pl.col("actual")
-    found = pairs.group_by(by, maintain_order=True).agg(
-        bias=off.sum() / pl.col("actual").sum(),
-        bias_error=(off - off.mean()).std() / pl.len().sqrt() / pl.col("actual").mean(),
-        mean_of_biases=pl.col("own").mean(),
-        r2=pl.col("r2").mean(),
-        r2_error=pl.col("r2").std() / pl.len().sqrt(),
-        **({"kept": pl.col("kept").mean()} if "kept" in measured else {}),
-        **{name: pl.col(name).mean() for name in means},
-        splits=pl.col("splits").sum(),
+    bias = (pl.col("predicted") - pl.col("actual")).sum() / pl.col("actual").sum()
+    rest = pl.col("predicted") - (1 + bias) * pl.col("actual")
+    n, cost = pl.len().sqrt(), pl.col("actual").mean()
+    columns = {
+        "bias": bias,
+        "bias_error": rest.std() / n / cost,
+        "mean_of_biases": pl.col("own").mean(),
+        "r2": pl.col("r2").mean(),
+        "r2_error": pl.col("r2").std() / n,
+    }
+    if "kept" in measured:
+        columns["kept"] = pl.col("kept").mean()
+    if _MOVED[0] in measured:
+        columns |= {
+            "bias_moved": pl.col("cost_moved").sum() / pl.col("actual").sum(),
+            "bias_moved_error": pl.col("cost_moved").std() / n / cost,
+            "r2_moved": pl.col("r2_moved").mean(),
+            "r2_moved_error": pl.col("r2_moved").std() / n,
+        }
+    columns |= {name: pl.col(name).mean() for name in means}
+    return halvings.group_by(by, maintain_order=True).agg(**columns, splits=pl.col("splits").sum()).sort(by)
+
+
+_MOVED = ("cost_moved", "r2_moved")
+
+
+def _beside_untouched(table: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
+    """Add by how much the predicted cost and R2 differ from those of the untouched members on the same split."""
+    untouched = table.filter(pl.col("way") == UNTOUCHED).select("split", *by, cost_of="predicted", r2_of="r2")
+    if untouched.is_empty():
+        return table
+    both = table.join(untouched, on=["split", *by], how="left", maintain_order="left")
+    return both.with_columns(
+        cost_moved=pl.col("predicted") - pl.col("cost_of"), r2_moved=pl.col("r2") - pl.col("r2_of")
     )
-    return found.sort(by, maintain_order=True)
+
+
+def _area_summary(pieces: Pieces) -> pl.DataFrame:
+    """Return the mean absolute bias over the areas by weights, against none, with jackknife errors over halvings."""
+    rows = pl.DataFrame(_rows(pieces, "split", "areas"), infer_schema_length=None)
+    found = []
+    for coding in ("dummy", "numeric"):
+        own = rows.filter(pl.col("coding") == coding).with_columns(halving=pl.col("split") // 2)
+        names = sorted(set(own["shift"]))
+        sums = own.group_by("shift", "area", "halving").agg(
+            off=(pl.col("predicted") - pl.col("actual")).sum(), actual=pl.col("actual").sum(), r2=pl.col("r2").mean()
+        )
+        cube = sums.sort("shift", "area", "halving")
+        shape = (len(names), cube["area"].n_unique(), cube["halving"].n_unique())
+        off, actual, r2 = (cube[name].to_numpy().reshape(shape) for name in ("off", "actual", "r2"))
+        bias = off.sum(axis=2) / actual.sum(axis=2)
+        left_out = (off.sum(axis=2, keepdims=True) - off) / (actual.sum(axis=2, keepdims=True) - actual)
+        sizes, each = np.abs(bias).mean(axis=1), np.abs(left_out).mean(axis=1)
+        none = names.index("none")
+        n = shape[2]
+        lost = (r2[[none]] - r2).mean(axis=1)
+        for i, shift in enumerate(names):
+            found.append(
+                {
+                    "coding": coding,
+                    "shift": shift,
+                    "size": sizes[i],
+                    "size_error": _jackknife(each[i], n),
+                    "cut": sizes[none] - sizes[i],
+                    "cut_error": _jackknife(each[none] - each[i], n),
+                    "areas_cut": int((np.abs(bias[i]) < np.abs(bias[none])).sum()),
+                    "areas": shape[1],
+                    "r2": float(r2[i].mean()),
+                    "r2_lost": float(lost[i].mean()),
+                    "r2_lost_error": float(lost[i].std(ddof=1) / np.sqrt(n)) if n > 1 else float("nan"),
+                }
+            )
+    return pl.DataFrame(found)
+
+
+def _jackknife(left_out: Any, n: int) -> float:
+    """Return the standard error of an estimate from what it is when one part of n is left out."""
+    if n < 2:
+        return float("nan")
+    return float(np.sqrt((n - 1) / n * ((left_out - left_out.mean()) ** 2).sum()))
 
 
 def _areas(pieces: Pieces) -> pl.DataFrame:
@@ -91,6 +173,10 @@ def _areas(pieces: Pieces) -> pl.DataFrame:
     ]
     paper = pl.DataFrame(rows, schema=["paper_bias", "paper_r2"], orient="row")
     order = {area: i for i, area in enumerate(published.DUMMY_CODED)}
+    survey = _rows(pieces, "survey")
+    if survey:
+        own = pl.DataFrame(survey).drop("split").with_columns(shift=pl.lit("none"))
+        areas = areas.join(own, on=["area", "coding", "shift"], how="left", maintain_order="left")
     return (
         pl.concat([areas, paper], how="horizontal")
         .with_columns(place=pl.col("area").replace_strict(order, return_dtype=pl.Int64))
@@ -117,6 +203,8 @@ def _risk(pieces: Pieces) -> pl.DataFrame:
                         "simulated_error": beside.get("standard_error"),
                         "trials": beside.get("trials"),
                         "classes": len(piece["class_sizes"]),
+                        "releases": piece["releases"] if not found["exact"] else None,
+                        **piece["clones"],
                     }
                 )
     return pl.DataFrame(rows, infer_schema_length=None).sort("attacker", "way", "k")
@@ -166,12 +254,14 @@ def _many_columns(pieces: Pieces) -> pl.DataFrame:
 
 
 # name of the table: kind of the pieces it is made from, and how
-_TABLES: dict[str, tuple[str, Callable[[Pieces], pl.DataFrame]]] = {
+TABLES: dict[str, tuple[str, Callable[[Pieces], pl.DataFrame]]] = {
     "risk": ("risk", _risk),
     "risk_by_class": ("risk", _risk_by_class),
     "without_shift": ("split", _without_shift),
     "rating_areas": ("split", _areas),
+    "area_summary": ("split", _area_summary),
     "area_18": ("split", _area_18),
+    "distinct": ("distinct", _distinct),
     "settings": ("settings", _settings),
     "models": ("models", _models),
     "stronger": ("stronger", _stronger),

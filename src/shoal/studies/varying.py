@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -20,7 +20,15 @@ from shoal.privacy.risk import draw_releases, measure_risk
 from shoal.progress import Reporter
 from shoal.settings import Settings
 from shoal.studies.population import COLUMNS, Population, Split
-from shoal.studies.predicting import AREA, CODINGS, Market, Ratios, Row, fit_least_squares
+from shoal.studies.predicting import (
+    AREA,
+    CODINGS,
+    Market,
+    Ratios,
+    Row,
+    fit_least_squares,
+    predict_without_shift,
+)
 from shoal.studies.releasing import (
     PAPER,
     UNTOUCHED,
@@ -29,8 +37,10 @@ from shoal.studies.releasing import (
     cluster_members,
     draw_sample,
     encode_members,
+    release_members,
     settings_of,
 )
+from shoal.studies.risking import measure_reidentification
 
 Floats = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -190,6 +200,22 @@ def demand_more(people: Population, split: Split, rng: np.random.Generator) -> l
                     **market.score(fit_least_squares(people, sample, np.ones(len(sample.mass)), "dummy")),
                 }
             )
+    return rows
+
+
+def predict_distinct(
+    people: Population, split: Split, ks: Sequence[int], ways: Sequence[str], rng: np.random.Generator, *, attack: bool
+) -> list[Row]:
+    """Predict without shift from members drawn without replacement; attack=True measures attackers too."""
+    released = dict(release_members(people, split, ks, ways, rng))
+    released[UNTOUCHED, 1] = Sample.of_cells(people, split.member_cell, split.member_cost)
+    rows = predict_without_shift(people, split, released)
+    if attack:
+        for k in ks:
+            found = measure_reidentification(people, split, k, _RISK_RELEASES, 0, rng)["ways"]
+            for row in rows:
+                if row["k"] == k and row["way"] in found:
+                    row |= {f"{name}_risk": risk["mean"] for name, risk in found[row["way"]].items()}
     return rows
 
 

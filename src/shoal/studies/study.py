@@ -19,7 +19,7 @@ from shoal.studies.claims import VERDICTS, Claim, judge
 from shoal.studies.experiments import plan
 from shoal.studies.population import Population, make_population
 from shoal.studies.running import make_folder, run_tasks
-from shoal.studies.summarising import summarise
+from shoal.studies.summarising import TABLES, summarise
 
 PAGE = "index.html"
 
@@ -32,6 +32,8 @@ class MarketRiskStudy:
     ----------
     source : str
         Which people it is about.
+    synthetic : bool
+        Whether nobody of them exists.
     members, splits, seed : int
     tables : dict of polars.DataFrame
     claims : list of Claim
@@ -39,6 +41,7 @@ class MarketRiskStudy:
     """
 
     source: str
+    synthetic: bool
     members: int
     splits: int
     seed: int
@@ -54,15 +57,12 @@ class MarketRiskStudy:
     def write(self, folder: str | os.PathLike[str]) -> list[str]:
         """Write the page and every table as CSV into a folder, all or nothing; return their names."""
         where = Path(folder)
-        files = [(where / PAGE, self.to_html().encode())]
-        files += [
-            (where / f"{name}.csv", table_to_bytes(_rounded(table), "csv")) for name, table in self.tables.items()
-        ]
-        claims = pl.DataFrame([vars(claim) for claim in self.claims])
-        files.append((where / "claims.csv", table_to_bytes(claims, "csv")))
-        refuse_output([], [os.fspath(path) for path, _ in files])
-        write_files(files)
-        return [path.name for path, _ in files]
+        tables = {**self.tables, "claims": pl.DataFrame([vars(claim) for claim in self.claims])}
+        names = [PAGE, *(f"{name}.csv" for name in tables)]
+        refuse_output([], [os.fspath(where / name) for name in names])
+        contents = [self.to_html().encode(), *(table_to_bytes(_rounded(table), "csv") for table in tables.values())]
+        write_files([(where / name, content) for name, content in zip(names, contents, strict=True)])
+        return names
 
     def __str__(self) -> str:
         counts = [sum(claim.verdict == verdict for claim in self.claims) for verdict in VERDICTS]
@@ -98,7 +98,7 @@ def market_risk(
     out : path, default none
         A folder for the page, the tables as CSV, and ("parts") the pieces by which an interrupted run goes on.
     splits : int, default 200
-        Random halvings of the survey; each is used both ways round, so that an even number is best.
+        An even number: random halvings of the survey, each used both ways round.
     seed : int, default 0
     jobs : int, default: every core
         Results do not depend on it.
@@ -114,16 +114,18 @@ def market_risk(
             raise InputError(f"{name}={value!r} must be a whole number of at least {2 if name == 'splits' else 0}.")
     if jobs is not None and (not isinstance(jobs, int) or isinstance(jobs, bool) or (jobs < 1 and jobs != -1)):
         raise InputError(f"jobs={jobs!r} must be a whole number of at least 1, or -1 for every core.")
+    if splits % 2:
+        raise InputError(f"splits={splits!r} must be even: every halving of the survey is used both ways round.")
     people = load_people(data)
     folder = None
     if out is not None:
+        _refuse_foreign(Path(out), data)
         folder = make_folder(Path(out), people.digest(), str(seed))
-        _refuse_foreign(Path(out))
     with Reporter(progress) as reporter:
         tasks = plan(people, splits, seed)
         pieces = run_tasks(tasks, people, folder, count_threads(jobs), reporter.stage("study"))
     tables = summarise(pieces)
-    study = MarketRiskStudy(people.source, people.n_members, splits, seed, tables, judge(tables))
+    study = MarketRiskStudy(people.source, people.synthetic, people.n_members, splits, seed, tables, judge(tables))
     if out is not None:
         study.write(out)
     return study
@@ -132,16 +134,24 @@ def market_risk(
 def load_people(data: str | os.PathLike[str] | None) -> Population:
     """Return the people of a file, or of the built-in cohort."""
     if data is None:
-        return make_population(load_cohort(), "the built-in synthetic cohort: 15,000 people who do not exist")
+        return make_population(load_cohort(), "the built-in cohort: 15,000 people who do not exist", synthetic=True)
     survey = read_survey(data)
     return make_population(survey.table, survey.source)
 
 
-def _refuse_foreign(out: Path) -> None:
-    """Refuse a folder that holds another page than ours."""
+def _refuse_foreign(out: Path, data: str | os.PathLike[str] | None) -> None:
+    """Refuse a folder that holds the data, or files of our names that are not of a study of ours."""
+    if out.exists() and not out.is_dir():
+        raise FileError(f"{os.fspath(out)!r} is not a folder; name one.")
+    if data is not None and Path(data).resolve().parent == out.resolve():
+        raise FileError(
+            f"{os.fspath(out)!r} is where the data are; choose another folder, so that nothing is overwritten."
+        )
     page = out / PAGE
-    if page.exists() and b'content="shoal ' not in page.read_bytes()[:4096]:
-        raise FileError(f"{os.fspath(page)!r} is there and not of this study; choose another folder.")
+    ours = page.is_file() and b'content="shoal ' in page.read_bytes()[:4096]
+    there = [name for name in (PAGE, *(f"{table}.csv" for table in TABLES)) if (out / name).exists()]
+    if there and not ours:
+        raise FileError(f"{os.fspath(out)!r} holds {there[0]!r}, which is not of this study; choose another folder.")
 
 
 def _rounded(table: pl.DataFrame) -> pl.DataFrame:
