@@ -18,11 +18,11 @@ from shoal.cli import main
 from shoal.errors import FileError, InputError
 from shoal.studies import experiments
 from shoal.studies.claims import judge
-from shoal.studies.study import MarketRiskStudy, load_people, market_risk
 from shoal.studies.population import split_population
 from shoal.studies.predicting import run_split
 from shoal.studies.releasing import PAPER_WAYS, ROUNDED
 from shoal.studies.risking import measure_reidentification
+from shoal.studies.study import MarketRiskStudy, load_people, market_risk
 from shoal.studies.summarising import summarise
 
 

@@ -56,6 +56,7 @@ def render_study(study: MarketRiskStudy) -> str:
         columns=", ".join(name.replace("_", " ") for name in COLUMNS),
         classes=int(tables["risk"]["classes"][0]),
         paper_classes=published.CLASSES,
+        clones=tables["risk"].filter(pl.col("k") == 10).row(0, named=True),
         lowest=published.CENTROID_AT_1000,
         areas={coding: _area_rows(tables["rating_areas"], coding) for coding in ("dummy", "numeric")},
         tables=_show(tables),
@@ -68,6 +69,7 @@ _SHOWN = {
         "varied", "way", "k", "w", "alpha", "clustering", "clusters", "information_loss", "bias", "bias_error",
         "area_bias", "area_bias_error", "r2", "r2_error", "nearest_risk", "optimal_risk",
     ),
+    "distinct": ("way", "k", "bias", "bias_error", "r2", "r2_error", "kept", "nearest_risk", "optimal_risk"),
     "models": ("model", "way", "k", "shift", "bias", "bias_error", "r2", "r2_error"),
     "stronger": ("asked", "way", "k", "clusters", "information_loss", "bias", "bias_error", "r2", "optimal_risk"),
     "many_columns": ("columns", "way", "k", "r2", "r2_kept", "first_effect", "last_effect"),
@@ -78,8 +80,8 @@ _SHOWN = {
 def _show(tables: Mapping[str, pl.DataFrame]) -> dict[str, Any]:
     """Return the tables that are shown whole, in words."""
     found = dict(tables)
-    if "settings" in found:
-        found["settings"] = found["settings"].filter(pl.col("coding") == "dummy")
+    for name in {"settings", "distinct"} & set(found):
+        found[name] = found[name].filter(pl.col("coding") == "dummy")
     return {name: _as_rows(found[name], columns) for name, columns in _SHOWN.items() if name in found}
 
 
