@@ -11,7 +11,7 @@ from shoal.studies.population import make_population
 
 @pytest.fixture(scope="package")
 def people():
-    return make_population(load_cohort(1600), "a small cohort")
+    return make_population(load_cohort(1600), "a small cohort", synthetic=True)
 
 
 @pytest.fixture(scope="package")

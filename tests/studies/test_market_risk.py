@@ -8,7 +8,9 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
+import markupsafe
 import numpy as np
 import polars as pl
 import pytest
@@ -54,7 +56,7 @@ def study(people):
         pieces[f"risk-k{k}"] = measure_reidentification(people, split_population(people, 0, 0), k, 2, 3, rng)
     pieces["wide-4-0"] = experiments.wide(people, 4, 0, 0)
     tables = summarise(pieces)
-    return MarketRiskStudy(people.source, people.n_members, 2, 0, tables, judge(tables))
+    return MarketRiskStudy(people.source, people.synthetic, people.n_members, 2, 0, tables, judge(tables))
 
 
 def test_the_page_has_every_claim_figure_and_table(study):
@@ -62,11 +64,13 @@ def test_the_page_has_every_claim_figure_and_table(study):
     assert len(page) < 2_000_000
     assert "://" not in page.replace("http://www.w3.org", "")  # nothing to load
     for claim in study.claims:
-        assert claim.said.replace('"', "&#34;") in page
+        assert str(markupsafe.escape(claim.said)) in page
     assert page.count("<figure") == 2 + 1 + 5 + 2 + 5  # classes, risk, without shift, areas, area 18
     for area in study.tables["rating_areas"]["area"].unique():
         assert page.count(f">RA {area}</th>") == 2
     assert "a small cohort" in page
+    assert "Nobody in these data exists" in page
+    assert "Agency for Healthcare Research" in replace(study, synthetic=False).to_html()
     assert "(4.38)" in page  # the paper's bias of area 1
     row = study.tables["rating_areas"].row(0, named=True)
     assert f"{row['r2']:.4f}" in page
@@ -112,7 +116,9 @@ def test_a_folder_of_something_else_is_left_alone(tmp_path, extract, capsys):
 
 
 def test_the_people_are_named(extract):
-    assert "built-in synthetic cohort" in load_people(None).source
+    assert load_people(None).source == "the built-in cohort: 15,000 people who do not exist"
+    assert load_people(None).synthetic
+    assert not load_people(extract).synthetic
     assert load_people(extract).source == "a table in the form of a MEPS teaching extract (adults.csv): 1,600 people"
     with pytest.raises(FileError, match="no such file"):
         load_people("nowhere.dta")
@@ -151,7 +157,7 @@ def test_the_command_from_end_to_end(extract, tmp_path):
     assert {path: path.stat().st_mtime_ns for path in kept} == kept
     whole = market_risk(extract, tmp_path / "other", splits=4, jobs=1, progress=False)
     tables = {name: table for name, table in whole.tables.items() if name != "risk_by_class"}
-    assert len(tables) == 9
+    assert len(tables) == 11
     for name, table in tables.items():
         written = pl.read_csv(out / f"{name}.csv", infer_schema_length=None)
         for column in table.columns:

@@ -7,10 +7,12 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from shoal.studies import published
 from shoal.studies.releasing import UNTOUCHED
 
+Floats = NDArray[np.float64]
 Pieces = Mapping[str, Any]
 
 
@@ -131,10 +133,12 @@ def _area_summary(pieces: Pieces) -> pl.DataFrame:
         shape = (len(names), cube["area"].n_unique(), cube["halving"].n_unique())
         off, actual, r2 = (cube[name].to_numpy().reshape(shape) for name in ("off", "actual", "r2"))
         bias = off.sum(axis=2) / actual.sum(axis=2)
-        left_out = (off.sum(axis=2, keepdims=True) - off) / (actual.sum(axis=2, keepdims=True) - actual)
-        sizes, each = np.abs(bias).mean(axis=1), np.abs(left_out).mean(axis=1)
-        none = names.index("none")
         n = shape[2]
+        sizes, each = np.abs(bias).mean(axis=1), np.empty((len(names), 0))
+        if n > 1:
+            left_out = (off.sum(axis=2, keepdims=True) - off) / (actual.sum(axis=2, keepdims=True) - actual)
+            each = np.abs(left_out).mean(axis=1)
+        none = names.index("none")
         lost = (r2[[none]] - r2).mean(axis=1)
         for i, shift in enumerate(names):
             found.append(
@@ -142,9 +146,9 @@ def _area_summary(pieces: Pieces) -> pl.DataFrame:
                     "coding": coding,
                     "shift": shift,
                     "size": sizes[i],
-                    "size_error": _jackknife(each[i], n),
+                    "size_error": _jackknife(each[i]),
                     "cut": sizes[none] - sizes[i],
-                    "cut_error": _jackknife(each[none] - each[i], n),
+                    "cut_error": _jackknife(each[none] - each[i]),
                     "areas_cut": int((np.abs(bias[i]) < np.abs(bias[none])).sum()),
                     "areas": shape[1],
                     "r2": float(r2[i].mean()),
@@ -155,8 +159,9 @@ def _area_summary(pieces: Pieces) -> pl.DataFrame:
     return pl.DataFrame(found)
 
 
-def _jackknife(left_out: Any, n: int) -> float:
-    """Return the standard error of an estimate from what it is when one part of n is left out."""
+def _jackknife(left_out: Floats) -> float:
+    """Return the standard error of an estimate from what it is when each part is left out; NaN if there is but one."""
+    n = len(left_out)
     if n < 2:
         return float("nan")
     return float(np.sqrt((n - 1) / n * ((left_out - left_out.mean()) ** 2).sum()))

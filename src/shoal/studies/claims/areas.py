@@ -111,11 +111,14 @@ def _weighted_models_agree(tables: Tables) -> tuple[Any, ...]:
 
 @claim("Rating areas", "Weights cost a little R2: they make the members count unequally.")
 def _weights_cost_a_little_r2(tables: Tables) -> tuple[Any, ...]:
-    told, lost = [], []
+    told, lost, gained = [], [], False
     for coding, paper in (("dummy", published.DUMMY_CODED), ("numeric", published.NUMERIC)):
         for i, shift in enumerate(("none", "logistic", "nonparametric")):
             row = _areas(tables, coding, shift)
             told.append(f"{coding}, {shift} {row['r2']:.4f} (paper {np.mean([r[i] for r in paper.values()]):.4f})")
             if shift != "none":
                 lost.append(row["r2_lost"] > 2 * row["r2_lost_error"])
+                gained |= row["r2_lost"] < -2 * row["r2_lost_error"]
+    if not any(lost) and not gained:
+        return "; ".join(told), "cannot be told", "Nowhere is the difference beyond two standard errors."
     return "; ".join(told), True if all(lost) else None if any(lost) else False
