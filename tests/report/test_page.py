@@ -137,3 +137,11 @@ def test_a_report_can_show_a_frontier(assessment, tmp_path):
     )
     assessment.to_html(tmp_path / "r.html", frontier=frontier)
     assert frontier.why in (tmp_path / "r.html").read_text()
+
+
+def test_a_page_is_the_same_however_often_it_is_drawn(assessment):
+    page = render_page(assessment.to_dict())
+    assert render_page(assessment.to_dict()) == page
+    ids = re.findall(r'<clipPath id="([^"]+)"', page)
+    assert len(ids) == len(set(ids))
+    assert set(re.findall(r"url\(#([^)]+)\)", page)) <= set(ids)

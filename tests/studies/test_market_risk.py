@@ -177,6 +177,7 @@ def test_the_page_in_a_browser(study, tmp_path, open_file):
     assert all(box["width"] > 100 for box in (f.bounding_box() for f in page.locator("figure svg").all()))
     mark = page.locator('figure svg [aria-label*="area 18, weights"]').first
     mark.scroll_into_view_if_needed()
+    page.wait_for_timeout(200)
     box = mark.bounding_box()
     page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
     assert page.locator("#tip").is_visible()

@@ -12,15 +12,22 @@ from shoal.errors import FileError, InputError, suggest
 from shoal.report.theme import follow_theme, light
 
 _SIZE = re.compile(r'<svg([^>]*?) width="([0-9.]+)" height="([0-9.]+)"')
+_NAMED = re.compile(r'(\bid="|url\(#)(clip\d+)\b')
 FORMATS = ("svg", "png", "pdf")
 
 
-def draw_for_page(chart: Any) -> str:
-    """Return a chart as SVG that fits its place on a page and follows its colours."""
+def draw_for_page(chart: Any, place: int = 0) -> str:
+    """Return a chart as SVG that fits its place on a page and follows its colours.
+
+    place: a number of its own on the page, so that its parts have names of their own, the same however often and in
+    what order charts are drawn.
+    """
     spec = chart.to_dict()
     spec.pop("title", None)  # the page has headings
     svg = vl_convert.vegalite_to_svg(spec)
     svg = _SIZE.sub(r'<svg\1 style="max-width: \2px" role="img"', svg, count=1)
+    names: dict[str, str] = {}
+    svg = _NAMED.sub(lambda match: match[1] + names.setdefault(match[2], f"clip-{place}-{len(names)}"), svg)
     return follow_theme(svg[svg.index("<svg") :])
 
 

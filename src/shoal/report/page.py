@@ -62,7 +62,10 @@ def fill_template(template: Path, charts: Mapping[str, Any], **values: Any) -> s
     )
     return environment.get_template(template.name).render(
         version=__version__,
-        drawings={name: Markup(draw_for_page(chart)) for name, chart in charts.items()},  # noqa: S704, escaped by vega
+        drawings={
+            name: Markup(draw_for_page(chart, place))  # noqa: S704, escaped by vega
+            for place, (name, chart) in enumerate(charts.items())
+        },
         alt={name: chart.description for name, chart in charts.items()},
         light=Markup(as_variables("light")),  # noqa: S704, constants
         dark=Markup(as_variables("dark")),  # noqa: S704, constants
