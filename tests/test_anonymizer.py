@@ -405,7 +405,7 @@ def test_no_buffer_keeps_the_original_order(way, tmp_path, rng):
     import pickle
 
     from shoal.io.reading import read_table
-    from shoal.io.writing import table_to_bytes
+    from shoal.io.serialising import table_to_bytes
 
     n = 300
     towns = [f"Sankt Gallen district {i:04d}" for i in rng.permutation(n)]

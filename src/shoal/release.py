@@ -22,6 +22,7 @@ from shoal.settings import Settings
 
 if TYPE_CHECKING:
     from shoal.assessment import Assessment
+    from shoal.io import Labels
     from shoal.privacy.risk import Risk
 
 # What everybody who reads a certificate relies on.
@@ -181,16 +182,38 @@ class Release:
         certificate: str | os.PathLike[str] | None = None,
         *,
         escape_formulas: bool = True,
+        labels: Labels | None = None,
     ) -> dict[str, Any]:
         """Write the table, and its certificate beside it: both or neither, mode 0600.
 
-        The ending of path says the format: .csv, .parquet, .arrow or .feather. certificate is the path of a JSON
-        file, default: that of the table with .certificate.json added. Return the certificate as written, with the
-        SHA-256 of the table's file.
+        The ending of path says the format: .csv (also .gz, .zst), .parquet, .arrow, .xlsx or .dta. certificate is the
+        path of a JSON file, default: that of the table with .certificate.json added. labels: what columns and codes
+        mean, as `shoal.io.read_source` found them. Return the certificate as written, with the SHA-256 of the table's
+        file.
         """
         from shoal.io import write_release
 
-        return write_release(self.table, self.certificate, path, certificate, escape_formulas=escape_formulas)
+        return write_release(
+            self.table, self.certificate, path, certificate, escape_formulas=escape_formulas, labels=labels
+        )
+
+    def write_database(
+        self,
+        database: Any,
+        table: str,
+        certificate: str | os.PathLike[str] | None = None,
+        *,
+        replace: bool = False,
+    ) -> dict[str, Any]:
+        """Write the table into a new table of a database, and its certificate into a file: both or neither.
+
+        database is an address ("postgresql://user@host/name", "duckdb:///file", "sqlite:///file") or a connection, as
+        `shoal.io.read_database` takes it; what is done is one transaction, and committed. A table that is there already
+        is an error unless replace=True. Return the certificate as written.
+        """
+        from shoal.io import write_release_to_database
+
+        return write_release_to_database(self.table, self.certificate, database, table, certificate, replace=replace)
 
     def summary(self) -> list[tuple[str, str]]:
         """Return the certificate in a few lines: what each is about, and what it says."""

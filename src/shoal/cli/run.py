@@ -20,7 +20,7 @@ from shoal.compilation import quiet as keep_quiet
 from shoal.datasets import load_cohort
 from shoal.errors import FileError, InputError
 from shoal.io import certificate_path_of, find_format, read_table, refuse_output, write_release
-from shoal.io.reading import STANDARD
+from shoal.io.formats import STANDARD
 from shoal.release import Release
 
 REPORTS = {"internal": "report", "public": "public_report"}  # the option that names each edition's page

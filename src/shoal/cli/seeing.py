@@ -20,7 +20,7 @@ from shoal.compilation import quiet as keep_quiet
 from shoal.errors import FileError, InputError
 from shoal.inspection import Inspection, inspect
 from shoal.io import certificate_path_of, read_certificate, read_table, refuse_output
-from shoal.io.reading import STANDARD
+from shoal.io.formats import STANDARD
 from shoal.io.writing import write_files
 from shoal.tradeoff import Frontier, frontier
 

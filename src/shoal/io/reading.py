@@ -1,81 +1,169 @@
-"""Read tables from files: CSV, Parquet, Arrow."""
+"""Read tables from files, whatever their format, with what people should know of how they were read."""
 
 from __future__ import annotations
 
-import csv
+import gzip
 import hashlib
 import io
 import json
-import re
 import sys
+import zlib
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import polars as pl
 
-from shoal.errors import FileError, InputError
+from shoal.errors import FileError
+from shoal.io.dialect import Dialect, read_csv
+from shoal.io.excel import read_excel
+from shoal.io.formats import STANDARD, Format, find_format, need_extra
+from shoal.io.labels import Labels
+from shoal.io.memory import check_room
+from shoal.io.statistical import read_statistical
 
-Format = Literal["csv", "parquet", "arrow"]
-FORMATS: tuple[Format, ...] = ("csv", "parquet", "arrow")
-_ENDINGS: dict[str, Format] = {
-    ".csv": "csv",
-    ".parquet": "parquet",
-    ".pq": "parquet",
-    ".arrow": "arrow",
-    ".feather": "arrow",
-    ".ipc": "arrow",
-}
-STANDARD = "-"  # standard input or output
-
-# A text cell that begins so would be run as a formula by a spreadsheet; the writer puts an apostrophe before it.
-FORMULA = r"^'*[=+\-@\t\r]"
-_ESCAPED = r"^'('*[=+\-@\t\r])"
-
-_INTEGER = r"^(0|-?[1-9][0-9]*)$"
-_FLOAT = r"^-?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?$"
-_DATE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
-_DATETIME = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?$"
+LABELS_KEY = "shoal.labels"  # of the metadata of Parquet files
+# Bytes of memory that reading takes per byte of a file (see benchmarks/results/files.md), rounded up; those of Parquet
+# and Excel follow from what they hold.
+_PER_BYTE: dict[Format, float] = {"csv": 5.0, "arrow": 2.0, "stata": 16.0, "spss": 24.0, "sas": 16.0, "xport": 16.0}
+_PER_CELL = 16.0
+_CHUNK = 1 << 20
+_UNREADABLE = (pl.exceptions.PolarsError, OSError, UnicodeDecodeError, pl.exceptions.PanicException)
 
 
-def find_format(path: str, fmt: str | None = None) -> Format:
-    """Return the format of a file: the one given, or by its ending; CSV for standard input and output."""
-    if fmt is not None:
-        known = next((name for name in FORMATS if name == fmt), None)
-        if known is None:
-            raise InputError(f"Format {fmt!r} is not known; choose from {', '.join(FORMATS)}.")
-        return known
-    if path == STANDARD:
-        return "csv"
-    ending = Path(path).suffix.lower()
-    if ending not in _ENDINGS:
-        raise InputError(
-            f"{Path(path).name!r} has the ending {ending!r}, which is not known; use {', '.join(_ENDINGS)}, or say "
-            "the format."
-        )
-    return _ENDINGS[ending]
+@dataclass(frozen=True)
+class Reading:
+    """How a file is to be read; what is None is found out.
+
+    Attributes
+    ----------
+    form : str
+        A format, as `find_format` knows them.
+    separator, encoding, decimal : str
+        Of CSV.
+    sheet : str
+        Of a workbook.
+    """
+
+    form: str | None = None
+    separator: str | None = None
+    encoding: str | None = None
+    decimal: str | None = None
+    sheet: str | None = None
+
+
+@dataclass(frozen=True)
+class Source:
+    """A table from a file or a database.
+
+    Attributes
+    ----------
+    table : polars.DataFrame
+    labels : Labels
+        What columns and codes mean, where the file says so.
+    notes : list of str
+        How it was read, where that was guessed or may surprise.
+    """
+
+    table: pl.DataFrame
+    labels: Labels = field(default_factory=Labels)
+    notes: list[str] = field(default_factory=list)
 
 
 def read_table(path: str, fmt: str | None = None) -> pl.DataFrame:
+    """Read a table from a file, or from standard input if path is "-"; `read_source` tells how it was read."""
+    return read_source(path, Reading(fmt)).table
+
+
+def read_source(path: str, how: Reading | None = None) -> Source:
     """Read a table from a file, or from standard input if path is "-".
 
-    CSV types are inferred from all rows: whole numbers, decimal numbers, true/false, ISO dates and times; everything
-    else, codes with leading zeros or of more digits than a number can hold among it, stays text. An empty cell is
-    missing.
+    CSV (also .gz, .zst), Parquet, Arrow, Excel, Stata, SPSS, SAS. CSV types are inferred from all rows: whole numbers,
+    decimal numbers, true/false, ISO dates and times; everything else, codes with leading zeros or of more digits than a
+    number can hold among it, stays text. An empty cell is missing.
     """
-    form = find_format(path, fmt)
+    how = Reading() if how is None else how
+    form = find_format(path, how.form)
+    dialect = Dialect(how.separator, how.encoding, how.decimal)
+    dialect.check()
     try:
-        data = sys.stdin.buffer.read() if path == STANDARD else Path(path).read_bytes()
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or type(error).__name__
-        raise FileError(f"Cannot read {path!r}: {reason}.") from None
-    if not data:
-        raise FileError(f"{path!r} is empty.")
-    try:
-        return _read_csv(data) if form == "csv" else _read_binary(data, form)
-    except (pl.exceptions.PolarsError, OSError, UnicodeDecodeError, pl.exceptions.PanicException) as error:
+        data = _decompress(_read_bytes(path, form), form)
+        check_room(_PER_BYTE.get(form, 1.0) * len(data), "It")
+        return _read(data, form, dialect, how.sheet)
+    except FileError as error:
+        raise FileError(f"Cannot read {path!r} as {form}. {error}") from None
+    except _UNREADABLE as error:
         # The reader's own words may quote cells, so they are not passed on.
         reason = "Its rows do not all fit the header" if form == "csv" else f"It is not a complete {form} file"
         raise FileError(f"Cannot read {path!r} as {form}. {reason} ({type(error).__name__}).") from None
+
+
+def _read_bytes(path: str, form: Format) -> bytes:
+    try:
+        size = 0 if path == STANDARD else Path(path).stat().st_size
+        check_room(_PER_BYTE.get(form, 1.0) * size, "It")
+        data = sys.stdin.buffer.read() if path == STANDARD else Path(path).read_bytes()
+    except FileError:
+        raise
+    except (OSError, ValueError, AttributeError) as error:
+        raise FileError(f"{getattr(error, 'strerror', None) or type(error).__name__}.") from None
+    if not data:
+        raise FileError("It is empty.")
+    return data
+
+
+def _read(data: bytes, form: Format, dialect: Dialect, sheet: str | None) -> Source:
+    if form == "csv":
+        table, found = read_csv(data, dialect)
+        plain = Dialect(",", "utf-8", ".")
+        return Source(table, notes=[] if found == plain else [found.describe()])
+    if form == "excel":
+        table, notes = read_excel(data, sheet)
+        return Source(table, notes=notes)
+    if form in ("parquet", "arrow"):
+        return _read_binary(data, form)
+    table, labels = read_statistical(data, form)
+    return Source(table, labels)
+
+
+def _read_binary(data: bytes, form: Format) -> Source:
+    if form == "parquet":
+        scanned = pl.scan_parquet(io.BytesIO(data))
+        cells = scanned.select(pl.len()).collect().item() * len(scanned.collect_schema())
+        check_room(_PER_CELL * cells, "It")
+        note = pl.read_parquet_metadata(io.BytesIO(data)).get(LABELS_KEY)
+        return Source(pl.read_parquet(io.BytesIO(data)), Labels() if note is None else Labels.from_text(note))
+    if data.startswith(b"ARROW1"):
+        return Source(pl.read_ipc(io.BytesIO(data)))
+    return Source(pl.read_ipc_stream(io.BytesIO(data)))
+
+
+def _decompress(data: bytes, form: Format) -> bytes:
+    """Return what is in a gzip or zstd file, as much as memory holds; anything else as it is."""
+    if data.startswith(b"\x1f\x8b"):
+        stream: Any = gzip.GzipFile(fileobj=io.BytesIO(data))
+    elif data.startswith(b"\x28\xb5\x2f\xfd"):
+        try:
+            import zstandard
+        except ImportError:
+            raise need_extra("files", "zstandard") from None
+        stream = zstandard.ZstdDecompressor().stream_reader(io.BytesIO(data), read_across_frames=True)
+    else:
+        return data
+    found = io.BytesIO()
+    try:
+        while piece := stream.read(_CHUNK):
+            found.write(piece)
+            check_room(_PER_BYTE.get(form, 1.0) * found.tell() - found.tell(), "What is packed in it")
+    except FileError:
+        raise
+    except (OSError, EOFError, zlib.error):
+        raise FileError("It is not a complete gzip file.") from None
+    except Exception as error:
+        if type(error).__name__ != "ZstdError":
+            raise
+        raise FileError("It is not a complete zstd file.") from None
+    return found.getvalue()
 
 
 def read_certificate(path: str, released: str | None = None) -> dict[str, Any]:
@@ -93,69 +181,3 @@ def read_certificate(path: str, released: str | None = None) -> dict[str, Any]:
     if data and digest is not None and digest != hashlib.sha256(data).hexdigest():
         raise FileError(f"{path!r} is the certificate of another file than {released!r}, or that was changed.")
     return found
-
-
-def _read_binary(data: bytes, form: Format) -> pl.DataFrame:
-    if form == "parquet":
-        return pl.read_parquet(io.BytesIO(data))
-    if data.startswith(b"ARROW1"):
-        return pl.read_ipc(io.BytesIO(data))
-    return pl.read_ipc_stream(io.BytesIO(data))
-
-
-def _read_csv(data: bytes) -> pl.DataFrame:
-    try:
-        data.decode("utf-8")
-    except UnicodeDecodeError:
-        raise FileError("The CSV file is not UTF-8; save it as UTF-8 (in Excel: CSV UTF-8).") from None
-    header = pl.read_csv(io.BytesIO(data), has_header=False, n_rows=1, infer_schema=False, encoding="utf8")
-    names = ["" if name is None else name for name in header.row(0)]
-    names[0] = names[0].removeprefix("\ufeff")
-    if len(set(names)) < len(names) or "" in names:
-        raise FileError("The CSV header has empty or repeated names; every column needs a name of its own.")
-    other = next((mark for mark in (";", "\t", "|") if mark in names[0]), None)
-    if len(names) == 1 and other is not None:
-        raise FileError(f"The CSV header has one name only; are its columns separated by {other!r}? Use commas.")
-    table = pl.read_csv(io.BytesIO(data), new_columns=names, infer_schema=False, encoding="utf8")
-    table = table.with_columns(pl.all().replace("", None))
-    table = table.filter(~pl.all_horizontal(pl.all().is_null()))  # blank lines are nobody
-    if table.is_empty():
-        raise FileError("The CSV file has a header but no rows.")
-    if table.width != len(names):
-        raise FileError(f"The CSV header has {len(names)} names, but the rows have {table.width} cells.")
-    if table[:, -1].null_count():
-        _refuse_short_rows(data, len(names))
-    table = table.rename({name: re.sub(_ESCAPED, r"\1", name) for name in names})
-    return table.select(_infer(column) for column in table)
-
-
-def _refuse_short_rows(data: bytes, width: int) -> None:
-    """Refuse rows of too few cells, which the fast reader fills up: the sign of a file that was cut."""
-    csv.field_size_limit(len(data) + 1)
-    for number, row in enumerate(csv.reader(io.StringIO(data.decode("utf-8-sig"), newline="")), start=1):
-        if row and len(row) != width:
-            raise FileError(f"CSV row {number} has {len(row)} cells, but the header has {width} names.")
-
-
-def _infer(column: pl.Series) -> pl.Series:
-    """Return a text column as what all of its cells are."""
-    known = column.drop_nulls()
-    if known.is_empty():
-        return column
-    if known.str.contains(_INTEGER).all() and (known.str.strip_prefix("-").str.len_chars() <= 18).all():
-        return column.cast(pl.Int64)
-    if known.str.contains(_FLOAT).all():
-        digits = known.str.replace("[eE].*$", "").str.replace(r"^-?0*\.?0*", "").str.count_matches("[0-9]")
-        numbers = column.cast(pl.Float64)
-        # Codes look like numbers too: 250.0 beside 250.00, 8E5, or more digits than a number can hold.
-        is_code = (digits > 17).any() or known.str.contains("^[0-9]+E").any() or numbers.is_infinite().any()
-        return column if is_code or known.n_unique() > numbers.drop_nulls().n_unique() else numbers
-    if known.is_in(["true", "false"]).all():
-        return column == "true"
-    if known.str.contains(_DATE).all():
-        dates = column.str.to_date("%Y-%m-%d", strict=False)
-        return dates if dates.null_count() == column.null_count() else column
-    if known.str.contains(_DATETIME).all():
-        times = column.str.replace(" ", "T", literal=True).str.to_datetime("%Y-%m-%dT%H:%M:%S%.f", strict=False)
-        return times if times.null_count() == column.null_count() else column
-    return column.str.replace(_ESCAPED, "$1")

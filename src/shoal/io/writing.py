@@ -5,31 +5,20 @@ from __future__ import annotations
 import contextlib
 import errno
 import hashlib
-import io
 import json
 import os
 import secrets
 import shutil
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import narwhals.stable.v2 as nw
-import polars as pl
-
-from shoal.errors import FileError, InputError
-from shoal.io.reading import FORMULA, STANDARD, Format, find_format
-
-# What polars and Arrow raise for a column that a format cannot hold.
-_UNFIT = (
-    pl.exceptions.PolarsError,
-    pl.exceptions.PanicException,
-    TypeError,
-    ValueError,
-    OverflowError,
-    NotImplementedError,
-)
+from shoal.errors import FileError
+from shoal.io.databases import scheme_of, staged_table
+from shoal.io.formats import STANDARD, find_compression, find_output
+from shoal.io.labels import Labels
+from shoal.io.serialising import table_to_bytes
 
 
 def write_release(
@@ -40,29 +29,59 @@ def write_release(
     *,
     fmt: str | None = None,
     escape_formulas: bool = True,
+    labels: Labels | None = None,
     beside: Sequence[tuple[str, bytes]] = (),
 ) -> dict[str, Any]:
     """Write table and certificate, both or neither, and return the certificate with the table's SHA-256.
 
-    path "-" is standard output; the certificate is then written only where a path for it is given. beside: further
-    files, such as reports, by path; all are written or none.
+    path "-" is standard output; the certificate is then written only where a path for it is given. labels: what columns
+    and codes mean, kept by Stata, Excel and Parquet. beside: further files, such as reports, by path; all are written
+    or none.
     """
     target = os.fspath(path)
-    form = find_format(target, fmt)
+    form = find_output(target, fmt)
     note_path = certificate_path_of(target) if certificate_path is None else os.fspath(certificate_path)
     refuse_output([], [*([target] if note_path is None else [target, note_path]), *(name for name, _ in beside)])
-    data = table_to_bytes(table, form, escape_formulas=escape_formulas)
+    compression = find_compression(target)
+    data = table_to_bytes(table, form, escape_formulas=escape_formulas, labels=labels, compression=compression)
     note: dict[str, Any] = {"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data), "format": form}
     if form == "csv":
         note["formulas_escaped"] = escape_formulas
     written = {**certificate, "file": note}
     files = [] if target == STANDARD else [(Path(os.path.realpath(target)), data)]
     if note_path is not None:
-        text = json.dumps(written, indent=2, ensure_ascii=False) + "\n"
-        files.append((Path(os.path.realpath(note_path)), text.encode()))
+        files.append((Path(os.path.realpath(note_path)), _certificate_text(written)))
     files += [(Path(os.path.realpath(name)), content) for name, content in beside]
     write_files(files, to_standard_output=data if target == STANDARD else b"")
     return written
+
+
+def write_release_to_database(
+    table: Any,
+    certificate: Mapping[str, Any],
+    database: Any,
+    name: str,
+    certificate_path: str | os.PathLike[str] | None = None,
+    *,
+    replace: bool = False,
+    beside: Sequence[tuple[str, bytes]] = (),
+) -> dict[str, Any]:
+    """Write table into a new table of a database and the certificate into a file, both or neither.
+
+    certificate_path: default, the table's name with .certificate.json added, in this folder. The certificate names the
+    kind of database and the table, not the server or the user.
+    """
+    note_path = certificate_path_of(name) if certificate_path is None else os.fspath(certificate_path)
+    refuse_output([], [str(note_path), *(path for path, _ in beside)])
+    written = {**certificate, "file": {"database": scheme_of(database), "table": name}}
+    files = [(str(note_path), _certificate_text(written)), *beside]
+    with staged_table(table, database, name, replace=replace) as commit:
+        write_files([(Path(os.path.realpath(path)), content) for path, content in files], and_then=commit)
+    return written
+
+
+def _certificate_text(certificate: Mapping[str, Any]) -> bytes:
+    return (json.dumps(certificate, indent=2, ensure_ascii=False) + "\n").encode()
 
 
 def certificate_path_of(path: str) -> str | None:
@@ -94,51 +113,16 @@ def refuse_output(inputs: Sequence[str], outputs: Sequence[str]) -> None:
         seen.append(real)
 
 
-def table_to_bytes(table: Any, form: Format, *, escape_formulas: bool = True) -> bytes:
-    """Return the table as the bytes of a file."""
-    try:
-        frame = table if isinstance(table, pl.DataFrame) else nw.from_native(table, eager_only=True).to_polars()
-    except ImportError:
-        raise InputError("Writing a pandas table needs pyarrow; install it, or convert the table to polars.") from None
-    except _UNFIT as error:  # its text may quote a cell
-        raise InputError(
-            f"The table has a column that files cannot hold ({type(error).__name__}); convert it."
-        ) from None
-    buffer = io.BytesIO()
-    try:
-        if form == "parquet":
-            frame.write_parquet(buffer)
-        elif form == "arrow":
-            frame.write_ipc(buffer)
-        else:
-            (_escape(frame) if escape_formulas else frame).write_csv(buffer)
-    except _UNFIT:
-        odd = [name for name, dtype in frame.schema.items() if not _fits_csv(dtype)]
-        column = f"column {odd[0]!r}" if odd else "some column"
-        raise InputError(f"{form} cannot hold {column} of this table; convert it, or choose another format.") from None
-    return buffer.getvalue()
+def write_files(
+    files: Sequence[tuple[Path, bytes]],
+    *,
+    to_standard_output: bytes = b"",
+    and_then: Callable[[], None] | None = None,
+) -> None:
+    """Write every file beside its target, then move all into place; on any failure leave things as they were.
 
-
-def _fits_csv(dtype: pl.DataType) -> bool:
-    return not (dtype.is_nested() or dtype in (pl.Binary, pl.Duration, pl.Object))
-
-
-def _escape(frame: pl.DataFrame) -> pl.DataFrame:
-    """Put an apostrophe before text cells and column names that a spreadsheet would run."""
-    columns = []
-    for column in frame:
-        if column.dtype not in (pl.String, pl.Categorical, pl.Enum):
-            columns.append(column)
-            continue
-        text = column.cast(pl.String)
-        columns.append(text.str.replace(f"({FORMULA})", "'$1"))
-    escaped = pl.DataFrame(columns)
-    names = pl.Series(frame.columns, dtype=pl.String)
-    return escaped.rename({name: f"'{name}" for name in names.filter(names.str.contains(FORMULA))})
-
-
-def write_files(files: Sequence[tuple[Path, bytes]], *, to_standard_output: bytes = b"") -> None:
-    """Write every file beside its target, then move all into place; on any failure leave things as they were."""
+    and_then: what else must succeed, such as committing to a database; if it fails, the files are as they were.
+    """
     with contextlib.ExitStack() as stack:
         drafts = [stack.enter_context(_temporary_file(path, data)) for path, data in files]
         if to_standard_output:
@@ -153,6 +137,8 @@ def write_files(files: Sequence[tuple[Path, bytes]], *, to_standard_output: byte
                 with _readable_errors(os.fspath(path)):
                     before.append((path, _keep_aside(path)))
                     os.replace(draft, path)
+            if and_then is not None:
+                and_then()
         except BaseException:
             for path, aside in before:
                 if aside is None:

@@ -12,7 +12,8 @@ from shoal.compilation import count_threads
 from shoal.datasets.cohort import load_cohort
 from shoal.datasets.meps import read_survey
 from shoal.errors import FileError, InputError
-from shoal.io.writing import refuse_output, table_to_bytes, write_files
+from shoal.io.serialising import table_to_bytes
+from shoal.io.writing import refuse_output, write_files
 from shoal.notebook import html_table
 from shoal.progress import Progress, Reporter
 from shoal.studies.claims import VERDICTS, Claim, judge
