@@ -25,6 +25,7 @@ _NO_NAN = {"nnan", "nsz"}
 _REORDERED = _NO_NAN | {"contract", "reassoc"}
 _quiet: ContextVar[bool] = ContextVar("shoal_quiet", default=False)
 _announced: list[bool] = []
+_limit: list[int] = []  # at most one: how many cores everything may use
 
 
 @contextlib.contextmanager
@@ -112,7 +113,18 @@ def count_threads(n_jobs: int | None) -> int:
     """Resolve `n_jobs` as scikit-learn does: None or -1 is every core this process may use."""
     if n_jobs is not None and n_jobs > 0:
         return n_jobs
+    if _limit:
+        return _limit[0]
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def limit_threads(n_jobs: int | None) -> None:
+    """Let everything of this process that names no number of its own use so many cores; None or -1: every one."""
+    _limit[:] = [] if n_jobs is None or n_jobs < 1 else [n_jobs]
+    from threadpoolctl import threadpool_limits
+
+    if _limit:
+        threadpool_limits(_limit[0])
 
 
 def run_in_threads(work: Callable[[int, int], None], n_rows: int, block: int, n_jobs: int | None = None) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Self
 
 PATIENCE = 2.0  # seconds before anything is shown
@@ -14,6 +16,26 @@ Progress = Callable[[str, float], None]
 
 def ignore(share: float) -> None:
     """Show nothing."""
+
+
+@contextlib.contextmanager
+def waiting(what: str, *, shown: bool = True) -> Iterator[None]:
+    """Say on a terminal, after two seconds, what goes on inside this block: nobody knows how much of it is done."""
+    if not shown or sys.stderr is None or not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console
+
+    status = Console(stderr=True).status(f"{what} ...")
+    timer = threading.Timer(PATIENCE, status.start)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        timer.join()
+        status.stop()
 
 
 class Reporter:

@@ -215,6 +215,25 @@ class Release:
 
         return write_release_to_database(self.table, self.certificate, database, table, certificate, replace=replace)
 
+    def write_bundle(
+        self,
+        folder: str | os.PathLike[str],
+        *,
+        form: str = "csv",
+        labels: Labels | None = None,
+        escape_formulas: bool = True,
+    ) -> list[str]:
+        """Write a folder that can be handed over, complete or not at all; return the names of its files.
+
+        The data (form: csv, parquet, arrow, excel or stata), the certificate, the public report, a data dictionary, a
+        README with the guarantee and its limits, and checksums, which `shoal verify` and `shoal.bundle.verify_bundle`
+        check. The report needs the original, so only the process that made the release can write it. A folder that is
+        there must be empty, or an earlier bundle, which is replaced.
+        """
+        from shoal.bundle import write_bundle
+
+        return write_bundle(self, folder, form=form, labels=labels, escape_formulas=escape_formulas)
+
     def summary(self) -> list[tuple[str, str]]:
         """Return the certificate in a few lines: what each is about, and what it says."""
         c = self.certificate

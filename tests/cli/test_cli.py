@@ -121,7 +121,7 @@ def test_a_configuration_file_and_the_command_line_wins(folder):
         (["people.csv", "-o", "r.csv", *ROLES, "--config", "none.toml"], 4, "No such file"),
         (["people.csv", "-o", "r.csv", *ROLES, "--frobnicate"], 2, "No such option"),
         (["people.csv", "-o", "r.csv", *ROLES, "-k", "many"], 2, "Invalid value for '-k'"),
-        ([], 2, "Missing argument"),
+        ([], 2, "Name a file, or a database"),
     ],
 )
 def test_errors_are_one_line_with_a_code_and_leave_nothing_behind(folder, capsys, arguments, code, text):
@@ -284,7 +284,7 @@ def test_demo_is_idempotent(folder, capsys):
 def test_help_teaches_with_an_example_and_version(capsys):
     assert main(["anonymize", "--help"]) == 0
     shown = capsys.readouterr().out
-    assert "Example: shoal anonymize people.csv -o release.csv" in shown
+    assert "Example: shoal anonymize people.xlsx -o release.xlsx" in shown
     assert "Exit codes" in shown
     assert main(["--version"]) == 0
     assert capsys.readouterr().out.startswith("shoal 0.")

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from shoal.errors import FileError, InputError, suggest
+from shoal.io.databases.addresses import without_password
 
-_ALIASES = {"qi": "quasi_identifiers", "kind": "kinds"}
+_ALIASES = {"qi": "quasi_identifiers", "kind": "kinds", "from": "database"}
 _LISTS = ("quasi_identifiers", "sensitive", "identifiers", "allow_leaks")
 _TYPES: dict[str, tuple[type, ...]] = {
     **dict.fromkeys(_LISTS, (list,)),
@@ -23,7 +25,10 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "t_closeness": (int, float, dict),
     "protect": (dict,),
     "n_releases": (int,),
+    "jobs": (int,),
+    "replace": (bool,),
 }
+_PATHS = ("json", "save_config")  # of this run only
 _WORDS = {list: "a list of column names", dict: "a table", bool: "true or false", int: "a number", str: "a text"}
 
 
@@ -40,6 +45,42 @@ def read_config(path: str) -> dict[str, Any]:
     if len(options) < len(found):
         raise InputError(f"{path!r} gives an option twice, under two names.")
     return options
+
+
+def write_config(options: Mapping[str, Any]) -> str:
+    """Return options as the TOML file that `read_config` reads: no password, no default."""
+    plain, tables = [], []
+    for name, value in options.items():
+        if value is None or value in ({}, []) or name in _PATHS:
+            continue
+        kept = without_password(value) if name in ("database", "to") else value
+        if isinstance(kept, Mapping):
+            tables += _table_lines([name], kept)
+        else:
+            plain.append(f"{_KEYS.get(name, name)} = {_toml(kept)}")
+    return "\n".join(["# shoal anonymize TABLE --config this-file", *plain, *tables, ""])
+
+
+_KEYS = {own: alias for alias, own in _ALIASES.items()}
+
+
+def _table_lines(path: list[str], table: Mapping[str, Any]) -> list[str]:
+    """Return a table of TOML: its values first, then the tables in it."""
+    name = ".".join([_KEYS.get(path[0], path[0]), *(_toml(part) for part in path[1:])])
+    lines = [f"{_toml(key)} = {_toml(value)}" for key, value in table.items() if not isinstance(value, Mapping)]
+    inner = [(key, value) for key, value in table.items() if isinstance(value, Mapping)]
+    return [*(["", f"[{name}]", *lines] if lines else []),
+            *(line for key, value in inner for line in _table_lines([*path, key], value))]  # fmt: skip
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(_toml(part) for part in value)}]"
+    return repr(value)
 
 
 def merge_options(given: Mapping[str, Any], config: Mapping[str, Any]) -> dict[str, Any]:

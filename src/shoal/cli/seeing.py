@@ -16,11 +16,11 @@ from rich.text import Text
 from shoal.assessment import Scores, assess
 from shoal.assessment.scores import write_number
 from shoal.cli.run import say_pages, whatever_happens_to_the_screen
+from shoal.cli.sources import Input
 from shoal.compilation import quiet as keep_quiet
 from shoal.errors import FileError, InputError
 from shoal.inspection import Inspection, inspect
-from shoal.io import certificate_path_of, read_certificate, read_table, refuse_output
-from shoal.io.formats import STANDARD
+from shoal.io import STANDARD, certificate_path_of, read_certificate, refuse_output
 from shoal.io.writing import write_files
 from shoal.tradeoff import Frontier, frontier
 
@@ -28,15 +28,14 @@ _MOST_SHOWN = 10
 
 
 def run_assess(
-    original: str,
-    released: str,
+    original: Input,
+    released: Input,
     options: dict[str, Any],
     *,
     certificate: str | None,
     pages: Mapping[str, str | None],
     json: str | None,
     charts: tuple[str | None, str],
-    input_format: str | None,
     quiet: bool,
 ) -> None:
     """Compare two files, write what was asked for, and show the scores."""
@@ -48,13 +47,14 @@ def run_assess(
         raise InputError(f"--chart-format {fmt!r} is not known; choose from {', '.join(FORMATS)}.")
     if folder is not None and not os.path.isdir(folder):
         raise FileError(f"The folder {folder!r} does not exist; make it first.")
-    _refuse([original, released, certificate], [*pages.values(), json])
-    beside = certificate_path_of(released)
+    _refuse([*original.files(), *released.files(), certificate], [*pages.values(), json])
+    after = str(released.path)
+    beside = certificate_path_of(after)
     if certificate is None and beside is not None and os.path.exists(beside):
         certificate = beside
-    note = None if certificate is None else read_certificate(certificate, released)
+    note = None if certificate is None else read_certificate(certificate, after)
     with keep_quiet() if quiet else contextlib.nullcontext():
-        tables = [read_table(path, input_format) for path in (original, released)]
+        tables = [source.read(quiet=quiet).table for source in (original, released)]
         found = assess(*tables, certificate=note, progress=False if quiet else None, **options)
     internal = found.to_dict()
     files = [(path, render_page(found.to_dict(edition)).encode()) for edition, path in pages.items() if path]
@@ -72,13 +72,12 @@ def run_assess(
 
 
 def run_frontier(
-    source: str,
+    source: Input,
     options: dict[str, Any],
     *,
     page: str | None,
     json: str | None,
     chart: str | None,
-    input_format: str | None,
     quiet: bool,
 ) -> None:
     """Try settings on a file, write what was asked for, and show the table."""
@@ -88,10 +87,10 @@ def run_frontier(
     fmt = "" if chart is None else Path(chart).suffix.lower().removeprefix(".")
     if chart is not None and fmt not in FORMATS:
         raise InputError(f"--chart {chart!r} must end in {', '.join('.' + name for name in FORMATS)}.")
-    _refuse([source], [page, json, chart])
+    _refuse(source.files(), [page, chart, json])
     given = {name: value for name, value in options.items() if value is not None}
     with keep_quiet() if quiet else contextlib.nullcontext():
-        found = frontier(read_table(source, input_format), progress=False if quiet else None, **given)
+        found = frontier(source.read(quiet=quiet).table, progress=False if quiet else None, **given)
     data = found.to_dict()
     files = [] if page is None else [(page, render_page(None, data).encode())]
     drawn = [] if chart is None else [(Path(os.path.realpath(chart)), draw(found.chart, fmt))]
@@ -105,19 +104,22 @@ def run_frontier(
 
 
 def run_inspect(
-    source: str,
+    source: Input,
     quasi_identifiers: Sequence[str] | None,
     kinds: Mapping[str, Any],
     *,
     json: str | None,
-    input_format: str | None,
+    quiet: bool,
 ) -> None:
     """Show what a file has and what singles people out in it."""
     from shoal.report import json_text
 
-    _refuse([source], [json])
-    found = inspect(read_table(source, input_format), quasi_identifiers=quasi_identifiers, kinds=kinds)
+    _refuse(source.files(), [json])
+    table = source.read(quiet=quiet).table
+    found = inspect(table, quasi_identifiers=quasi_identifiers, kinds=kinds, progress=False if quiet else None)
     _write([], [], None if json is None else (json, json_text(found.to_dict())))
+    if quiet:
+        return
     with whatever_happens_to_the_screen("the work is done"):
         _show_inspection(found, source, _console(json))
 
@@ -188,7 +190,7 @@ def _show_frontier(found: Frontier, console: Console) -> None:
     console.print(Text(found.why))
 
 
-def _show_inspection(found: Inspection, source: str, console: Console) -> None:
+def _show_inspection(found: Inspection, source: Input, console: Console) -> None:
     rows = Table("column", "kind", "missing", "values", "role?", "why", box=None, padding=(0, 2, 0, 0))
     rows.columns[2].justify = rows.columns[3].justify = "right"
     for c in found.columns:
@@ -206,5 +208,5 @@ def _show_inspection(found: Inspection, source: str, console: Console) -> None:
     console.print(Text(found.reading))
     console.print()
     console.print(Text("Roles are for you to decide. To paste, and to think about first:"))
-    console.print(Text(found.as_command("people.csv" if source == STANDARD else source)), soft_wrap=True)
+    console.print(Text(found.as_command(source.name)), soft_wrap=True)
     sys.stdout.flush()

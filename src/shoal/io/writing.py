@@ -20,6 +20,10 @@ from shoal.io.formats import STANDARD, find_compression, find_output
 from shoal.io.labels import Labels
 from shoal.io.serialising import table_to_bytes
 
+# A further file that appears with a release or not at all: its path, or - for standard output, and what is in it, or
+# a function that makes that from the certificate as written.
+Beside = tuple[str, bytes | Callable[[Mapping[str, Any]], bytes]]
+
 
 def write_release(
     table: Any,
@@ -30,29 +34,26 @@ def write_release(
     fmt: str | None = None,
     escape_formulas: bool = True,
     labels: Labels | None = None,
-    beside: Sequence[tuple[str, bytes]] = (),
+    beside: Sequence[Beside] = (),
 ) -> dict[str, Any]:
     """Write table and certificate, both or neither, and return the certificate with the table's SHA-256.
 
     path "-" is standard output; the certificate is then written only where a path for it is given. labels: what columns
-    and codes mean, kept by Stata, Excel and Parquet. beside: further files, such as reports, by path; all are written
-    or none.
+    and codes mean, kept by Stata, Excel and Parquet. beside: further files, such as reports; all are written or none.
     """
     target = os.fspath(path)
     form = find_output(target, fmt)
     note_path = certificate_path_of(target) if certificate_path is None else os.fspath(certificate_path)
-    refuse_output([], [*([target] if note_path is None else [target, note_path]), *(name for name, _ in beside)])
+    named = [*([] if note_path is None else [note_path]), *(name for name, _ in beside if name != STANDARD)]
+    refuse_output([], [target, *named])
     compression = find_compression(target)
     data = table_to_bytes(table, form, escape_formulas=escape_formulas, labels=labels, compression=compression)
     note: dict[str, Any] = {"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data), "format": form}
     if form == "csv":
         note["formulas_escaped"] = escape_formulas
     written = {**certificate, "file": note}
-    files = [] if target == STANDARD else [(Path(os.path.realpath(target)), data)]
-    if note_path is not None:
-        files.append((Path(os.path.realpath(note_path)), _certificate_text(written)))
-    files += [(Path(os.path.realpath(name)), content) for name, content in beside]
-    write_files(files, to_standard_output=data if target == STANDARD else b"")
+    files: list[Beside] = [(target, data), *_with_certificate(note_path, beside)]
+    write_all(files, written)
     return written
 
 
@@ -64,23 +65,39 @@ def write_release_to_database(
     certificate_path: str | os.PathLike[str] | None = None,
     *,
     replace: bool = False,
-    beside: Sequence[tuple[str, bytes]] = (),
+    beside: Sequence[Beside] = (),
 ) -> dict[str, Any]:
     """Write table into a new table of a database and the certificate into a file, both or neither.
 
     certificate_path: default, the table's name with .certificate.json added, in this folder. The certificate names the
     kind of database and the table, not the server or the user.
     """
-    note_path = certificate_path_of(name) if certificate_path is None else os.fspath(certificate_path)
-    refuse_output([], [str(note_path), *(path for path, _ in beside)])
+    note_path = str(certificate_path_of(name)) if certificate_path is None else os.fspath(certificate_path)
+    refuse_output([], [note_path, *(path for path, _ in beside if path != STANDARD)])
     written = {**certificate, "file": {"database": scheme_of(database), "table": name}}
-    files = [(str(note_path), _certificate_text(written)), *beside]
     with staged_table(table, database, name, replace=replace) as commit:
-        write_files([(Path(os.path.realpath(path)), content) for path, content in files], and_then=commit)
+        write_all(_with_certificate(note_path, beside), written, commit)
     return written
 
 
-def _certificate_text(certificate: Mapping[str, Any]) -> bytes:
+def _with_certificate(path: str | None, beside: Sequence[Beside]) -> list[Beside]:
+    return [*([] if path is None else [(path, certificate_text)]), *beside]
+
+
+def write_all(
+    files: Sequence[Beside], certificate: Mapping[str, Any], and_then: Callable[[], None] | None = None
+) -> None:
+    """Write files, those made from the certificate among them, all or none; and_then: as in `write_files`."""
+    ready = [(path, content if isinstance(content, bytes) else content(certificate)) for path, content in files]
+    write_files(
+        [(Path(os.path.realpath(path)), content) for path, content in ready if path != STANDARD],
+        to_standard_output=b"".join(content for path, content in ready if path == STANDARD),
+        and_then=and_then,
+    )
+
+
+def certificate_text(certificate: Mapping[str, Any]) -> bytes:
+    """Return a certificate as the content of its file."""
     return (json.dumps(certificate, indent=2, ensure_ascii=False) + "\n").encode()
 
 
@@ -126,7 +143,7 @@ def write_files(
     with contextlib.ExitStack() as stack:
         drafts = [stack.enter_context(_temporary_file(path, data)) for path, data in files]
         if to_standard_output:
-            with _readable_errors("standard output"):
+            with readable_errors("standard output"):
                 if sys.stdout is None:
                     raise OSError(errno.EBADF, "it is closed")
                 sys.stdout.buffer.write(to_standard_output)
@@ -134,7 +151,7 @@ def write_files(
         before: list[tuple[Path, Path | None]] = []
         try:
             for draft, (path, _) in zip(drafts, files, strict=True):
-                with _readable_errors(os.fspath(path)):
+                with readable_errors(os.fspath(path)):
                     before.append((path, _keep_aside(path)))
                     os.replace(draft, path)
             if and_then is not None:
@@ -165,7 +182,7 @@ def _keep_aside(path: Path) -> Path | None:
 
 
 @contextlib.contextmanager
-def _readable_errors(target: str) -> Iterator[None]:
+def readable_errors(target: str) -> Iterator[None]:
     """Turn the system's errors into one that says what to do."""
     try:
         yield
@@ -180,7 +197,7 @@ def _temporary_file(target: Path, data: bytes) -> Iterator[Path]:
     """Write data, flushed to the disk, to a new file beside the target; remove it at the end if still there."""
     draft = target.with_name(f".{target.name}.{secrets.token_hex(6)}.tmp")
     try:
-        with _readable_errors(os.fspath(target)):
+        with readable_errors(os.fspath(target)):
             descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             with os.fdopen(descriptor, "wb") as file:
                 file.write(data)

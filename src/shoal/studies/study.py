@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
@@ -64,6 +65,19 @@ class MarketRiskStudy:
         contents = [self.to_html().encode(), *(table_to_bytes(_rounded(table), "csv") for table in tables.values())]
         write_files([(where / name, content) for name, content in zip(names, contents, strict=True)])
         return names
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return claims and tables as plain data; what is not a number is None."""
+        return {
+            "format": "shoal study 1",
+            "source": self.source,
+            "synthetic": self.synthetic,
+            "members": self.members,
+            "splits": self.splits,
+            "seed": self.seed,
+            "claims": [vars(claim) for claim in self.claims],
+            "tables": {name: _rounded(table).fill_nan(None).to_dicts() for name, table in self.tables.items()},
+        }
 
     def __str__(self) -> str:
         counts = [sum(claim.verdict == verdict for claim in self.claims) for verdict in VERDICTS]
