@@ -25,6 +25,7 @@ _NO_NAN = {"nnan", "nsz"}
 _REORDERED = _NO_NAN | {"contract", "reassoc"}
 _quiet: ContextVar[bool] = ContextVar("shoal_quiet", default=False)
 _announced: list[bool] = []
+_pools: list[Any] = []
 _limit: list[int] = []  # at most one: how many cores everything may use
 
 
@@ -120,11 +121,13 @@ def count_threads(n_jobs: int | None) -> int:
 
 def limit_threads(n_jobs: int | None) -> None:
     """Let everything of this process that names no number of its own use so many cores; None or -1: every one."""
-    _limit[:] = [] if n_jobs is None or n_jobs < 1 else [n_jobs]
     from threadpoolctl import threadpool_limits
 
+    while _pools:
+        _pools.pop().restore_original_limits()
+    _limit[:] = [] if n_jobs is None or n_jobs < 1 else [n_jobs]
     if _limit:
-        threadpool_limits(_limit[0])
+        _pools.append(threadpool_limits(_limit[0]))
 
 
 def run_in_threads(work: Callable[[int, int], None], n_rows: int, block: int, n_jobs: int | None = None) -> None:

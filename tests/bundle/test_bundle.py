@@ -65,7 +65,9 @@ def test_everything_is_there_and_checks(release, tmp_path, form, name):
 def test_the_dictionary_and_the_readme_say_what_was_done(release, tmp_path):
     labels = Labels({"sex": "=sex", "name": CANARY}, {"sex": {1.0: "male", 2.0: "female"}})
     write_bundle(release, tmp_path / "out", labels=labels)
-    rows = {row["column"]: row for row in csv.DictReader((tmp_path / "out" / "dictionary.csv").read_text().splitlines())}
+    rows = {
+        row["column"]: row for row in csv.DictReader((tmp_path / "out" / "dictionary.csv").read_text().splitlines())
+    }
     assert list(rows) == read_table(str(tmp_path / "out" / "data.csv")).columns
     assert (rows["sex"]["label"], rows["sex"]["values"]) == ("'=sex", "1 = male; 2 = female")
     assert rows["income"]["values"].startswith("poor < ")
@@ -92,10 +94,9 @@ def test_every_change_is_noticed(release, tmp_path):
     for name in names(folder):
         before = (folder / name).read_bytes()
         (folder / name).write_bytes(before.replace(b"e", b"f", 1))
-        try:
-            assert not verify_bundle(folder).passed, name
-        except FileError as error:
-            assert name == "SHA256SUMS", error
+        if name == "SHA256SUMS":
+            (folder / name).write_bytes(before.replace(b"a", b"b", 1))
+        assert not verify_bundle(folder).passed, name
         (folder / name).unlink()
         if name == "SHA256SUMS":
             with pytest.raises(FileError, match="not a release of shoal"):

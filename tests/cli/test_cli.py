@@ -344,3 +344,262 @@ def test_models_that_cannot_be_met_are_refused_with_their_own_code(folder, capsy
     assert run("people.csv", "-o", "two.csv", *ROLES, "-k", "5", "--vault", "v", "--t-closeness", "0.01") == 3
     assert "t-closeness of 0.01 does not hold for column 'cost'" in capsys.readouterr().err
     assert "two.csv" not in names(folder)
+
+
+# --- files, databases, machines ---------------------------------------------------------------------------------------
+
+
+def test_how_a_file_was_read_is_said(folder, capsys):
+    text = (folder / "people.csv").read_text().replace(",", ";").replace("name;", "näme;")
+    (folder / "german.csv").write_bytes(text.encode("cp1252"))
+    roles = [*ROLES[:-1], "näme"]
+    assert run("german.csv", "-o", "r.csv", *roles, "--n-releases", "0") == 0
+    assert "shoal: read german.csv: semicolons, decimal points, Windows-1252." in capsys.readouterr().err
+    assert run("german.csv", "-o", "r.csv", *roles, "--n-releases", "0", "-q") == 0
+    assert capsys.readouterr().err == ""
+    assert run("german.csv", "-o", "r.csv", *roles, "--encoding", "utf-8") == 4
+    assert "say its --encoding" in capsys.readouterr().err
+    (folder / "tabs.txt").write_text((folder / "people.csv").read_text().replace(",", "\t"))
+    assert run("tabs.txt", "-o", "r.csv", *ROLES, "--n-releases", "0", "--separator", "tab") == 0
+
+
+def test_workbooks_in_and_out(folder, capsys):
+    pl.read_csv("people.csv", schema_overrides={"zip": pl.String}).write_excel("people.xlsx")
+    assert run("people.xlsx", "-o", "r.xlsx", *ROLES, "--n-releases", "0") == 0
+    back = pl.read_excel("r.xlsx", schema_overrides={"zip": pl.String})
+    assert sorted(back["zip"]) == sorted(pl.read_excel("people.xlsx", schema_overrides={"zip": pl.String})["zip"])
+    assert run("people.xlsx", "-o", "r2.xlsx", *ROLES, "--sheet", "none") == 2
+    assert "--sheet 'none' is not in the workbook" in capsys.readouterr().err
+
+
+def test_labels_travel_from_stata_to_stata(folder):
+    import pyreadstat
+
+    rng = np.random.default_rng(0)
+    frame = pl.DataFrame(
+        {"age": rng.integers(18, 90, 80), "sex": rng.integers(1, 3, 80), "cost": rng.integers(0, 9, 80)}
+    )
+    labels = {"variable_value_labels": {"sex": {1: "male", 2: "female"}}, "column_labels": {"cost": "cost of care"}}
+    pyreadstat.write_dta(frame, "people.dta", **labels)
+    assert run("people.dta", "-o", "r.dta", "--qi", "age,sex", "--sensitive", "cost", "--n-releases", "0") == 0
+    back, about = pyreadstat.read_dta("r.dta", output_format="polars")
+    assert sorted(back["sex"]) == sorted(frame["sex"])
+    assert about.variable_value_labels == {"sex": {1: "male", 2: "female"}}
+    assert about.column_names_to_labels["cost"] == "cost of care"
+
+
+@pytest.fixture
+def database(folder):
+    import sqlite3
+
+    with sqlite3.connect("people.db") as connection:
+        connection.execute("create table people (name, age, sex, zip, cost)")
+        connection.executemany(
+            "insert into people values (?, ?, ?, ?, ?)",
+            pl.read_csv("people.csv", schema_overrides={"zip": pl.String}).iter_rows(),
+        )
+    connection.close()
+    return folder
+
+
+def test_from_a_database_to_a_database(database, capsys):
+    source = ["--from", "sqlite:///people.db", "--query", "select * from people"]
+    to = ["--to", "sqlite:///out.db", "--into", "release", *ROLES, "--n-releases", "0"]
+    assert run(*source, *to) == 0
+    assert "Wrote table release of sqlite:///out.db and release.certificate.json." in capsys.readouterr().out
+    assert json.loads((database / "release.certificate.json").read_text())["file"] == {
+        "database": "sqlite",
+        "table": "release",
+    }
+    before = {path.name: path.read_bytes() for path in database.iterdir()}
+    assert run(*source, *to) == 4
+    assert "'release' is already there; choose another name, or say --replace" in capsys.readouterr().err
+    assert {path.name: path.read_bytes() for path in database.iterdir()} == before
+    assert run(*source, *to, "--replace") == 0
+    assert main(["inspect", "--from", "sqlite:///out.db", "--query", "select * from release"]) == 0
+    assert "80 records" in " ".join(capsys.readouterr().out.split())
+    assert run(*source, "--to", "sqlite:///people.db", "--into", "x", *ROLES, "--certificate", "people.db") == 4
+
+
+def test_a_certificate_that_cannot_be_written_takes_the_table_with_it(database, monkeypatch):
+    real = os.replace
+
+    def fail(source, target):
+        if str(target).endswith(".certificate.json"):
+            raise PermissionError(13, "Permission denied")
+        real(source, target)
+
+    monkeypatch.setattr(os, "replace", fail)
+    before = names(database)
+    assert run("people.csv", "--to", "sqlite:///out.db", "--into", "release", *ROLES, "--n-releases", "0") == 4
+    assert names(database) == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "text"),
+    [
+        (["people.csv", "--from", "sqlite:///people.db", "--query", "x", "-o", "r.csv"], 2, "one of the two"),
+        (["--from", "sqlite:///people.db", "-o", "r.csv"], 2, "--from and --query go together"),
+        (["sqlite:///people.db", "-o", "r.csv"], 2, "write --from sqlite:///people.db --query"),
+        (["postgresql://u:Canary-51bc@h/d", "-o", "r.csv"], 2, "write --from postgresql://u@h/d --query"),
+        (["--from", "people.db", "--query", "x", "-o", "r.csv"], 2, "is not an address"),
+        (["people.csv", "--to", "sqlite:///x.db"], 2, "--to needs --into"),
+        (["people.csv", "--to", "x.db", "--into", "t"], 2, "is not an address"),
+        (["people.csv", "--to", "mysql://h/d", "--into", "t"], 2, "kind 'mysql' are not known"),
+        (["people.csv", "-o", "r.csv", "--into", "t"], 2, "--into and --replace go with --to"),
+        (["people.csv", "-o", "r.csv", "--bundle", "out"], 2, "One of them"),
+        (["people.csv", "--bundle", "out", "--report", "out/r.html"], 4, "inside the bundle's folder"),
+        (["people.csv", "--bundle", "people.csv"], 4, "is a file; name a folder"),
+        (["people.csv", "--bundle", "out", "--output-format", "spss"], 2, "A bundle cannot hold spss"),
+        (["people.csv", "--bundle", "out", "--certificate", "c.json"], 2, "has its certificate inside"),
+        (["people.csv", "-o", "-", "--json", "-"], 2, "both go to standard output"),
+        (["people.csv", "-o", "r.sav"], 2, "cannot be written as spss"),
+        (["people.csv", "-o", "r.csv", "--save-config", "people.csv"], 4, "nothing may be overwritten"),
+        (["people.csv", "-o", "r.csv", "--jobs", "0"], 2, "--jobs 0 must be"),
+    ],
+)
+def test_places_that_cannot_be(database, capsys, arguments, code, text):
+    before = names(database)
+    assert run(*arguments, *ROLES) == code
+    shown = capsys.readouterr().err
+    assert text in shown
+    assert CANARY not in shown
+    assert names(database) == before
+
+
+def test_a_bundle_and_its_check(folder, capsys):
+    assert run("people.csv", "--bundle", "out", *ROLES, "-k", "4", "--n-releases", "2", "--json", "j.json") == 0
+    assert (
+        "Wrote data.csv, certificate.json, report.html, dictionary.csv, README.md, SHA256SUMS into out"
+        in capsys.readouterr().out
+    )
+    assert json.loads((folder / "j.json").read_text())["certificate"]["file"]["name"] == "data.csv"
+    assert main(["verify", "out", "--json", "v.json"]) == 0
+    assert json.loads((folder / "v.json").read_text())["passed"] is True
+    assert "fingerprint" in capsys.readouterr().out
+    with (folder / "out" / "data.csv").open("a") as file:
+        file.write("\n")
+    assert main(["verify", "out", "--json", "-", "-q"]) == 3
+    shown = capsys.readouterr()
+    assert json.loads(shown.out)["passed"] is False
+    assert "not as it was written" in shown.err
+    assert main(["verify", "."]) == 4
+
+
+def test_options_are_saved_and_used_again(folder, capsys):
+    options = ["--kind", "age=nominal", "--kind", "zip=010<011<012<013", "--protect", "cost=top:0.1,round:10"]
+    options += ["--l-diversity", "cost=entropy:2", "--t-closeness", "cost=0.5", "-k", "5", "--method", "permute"]
+    assert run("people.csv", "-o", "one.csv", *ROLES, *options, "--save-config", "c.toml") == 0
+    one = json.loads((folder / "one.csv.certificate.json").read_text())
+    assert run("people.csv", "--config", "c.toml", "-o", "two.csv", "--save-config", "d.toml") == 0
+    two = json.loads((folder / "two.csv.certificate.json").read_text())
+    for name in ("k", "method", "columns", "protected", "models", "status"):
+        assert one[name] == two[name], name
+    first, second = ((folder / name).read_text() for name in ("c.toml", "d.toml"))
+    assert first.replace("one.csv", "two.csv") == second
+
+
+def test_no_password_is_saved_or_shown(folder, capsys):
+    address = f"postgresql://alice:{CANARY}@127.0.0.1:1/d"
+    for place in (
+        ["--from", address, "--query", "select 1", "-o", "r.csv"],
+        ["people.csv", "--to", address, "--into", "t"],
+    ):
+        assert run(*place, *ROLES, "--save-config", "c.toml", "--n-releases", "0") == 4
+        assert CANARY not in "".join(capsys.readouterr())
+        assert names(folder) == ["people.csv"]
+    from shoal.cli.config import write_config
+
+    kept = write_config({"database": address, "to": address, "quasi_identifiers": ["a"]})
+    assert CANARY not in kept
+    assert 'from = "postgresql://alice@127.0.0.1:1/d"' in kept
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["demo", "--rows", "300", "--out", "d"],
+        ["anonymize", "people.csv", "-o", "r.csv", *ROLES],
+        ["inspect", "people.csv"],
+    ],
+)
+def test_json_for_machines(folder, capsys, command):
+    assert main([*command, "--json", "-", "-q"]) == 0
+    shown = capsys.readouterr()
+    assert json.loads(shown.out)["format"].startswith("shoal ")
+    assert shown.err == ""
+
+
+def test_colours_only_on_a_terminal(folder):
+    import pty
+
+    command = [sys.executable, "-m", "shoal", "--help"]
+    plain = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "FORCE_COLOR", "TERM")}
+    assert b"\x1b[" not in subprocess.run(command, capture_output=True, env=plain).stdout
+    seen = {}
+    for name, more in (("colour", {}), ("none", {"NO_COLOR": "1"})):
+        leader, follower = pty.openpty()
+        subprocess.run(command, stdout=follower, stderr=follower, env={**plain, "TERM": "xterm-256color", **more})
+        os.close(follower)
+        data = b""
+        while True:
+            try:
+                piece = os.read(leader, 65536)
+            except OSError:
+                break
+            if not piece:
+                break
+            data += piece
+        os.close(leader)
+        seen[name] = data
+    assert re.search(rb"\x1b\[[0-9;]*3[0-9]", seen["colour"])
+    assert not re.search(rb"\x1b\[[0-9;]*3[0-9]", seen["none"])
+
+
+def complete(line):
+    words = line.split(" ")
+    env = os.environ | {"_SHOAL_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(len(words) - 1)}
+    code = "import sys; sys.argv[0] = 'shoal'; from shoal.cli import main; sys.exit(main())"
+    return subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True).stdout.split()
+
+
+def test_the_shell_completes(folder):
+    assert complete("shoal anon") == ["anonymize"]
+    assert "--quasi" not in complete("shoal anonymize --q")
+    assert complete("shoal anonymize people.csv --method per") == ["permute"]
+    assert complete("shoal anonymize people.csv --qi a") == ["age"]
+    assert complete("shoal anonymize people.csv --qi age,z") == ["age,zip"]
+    assert complete("shoal anonymize none.csv --qi a") == []
+    shown = subprocess.run([sys.executable, "-m", "shoal", "--show-completion", "bash"], capture_output=True, text=True)
+    assert "COMPLETE" in shown.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["anonymise", "x"], "Did you mean 'anonymize'"),
+        (["anonymize", "people.csv", "--sensitve", "cost"], "--sensitive"),
+        (
+            ["anonymize", "people.csv", "-o", "r.csv", "--qi", "age,sexx,zip", "--identifiers", "name"],
+            "did you mean 'sex'",
+        ),
+        (["anonymize", "people.csv", "-o", "r.csv", *ROLES, "--method", "permut"], "did you mean 'permute'"),
+        (["anonymize", "people.csv", "-o", "r.csv", *ROLES, "--input-format", "exel"], "did you mean 'excel'"),
+    ],
+)
+def test_near_misses(folder, capsys, arguments, text):
+    assert main(arguments) == 2
+    assert text in capsys.readouterr().err
+
+
+def test_results_do_not_depend_on_the_number_of_cores(folder, monkeypatch):
+    from shoal import compilation
+
+    for name in ("POLARS_MAX_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+        monkeypatch.setenv(name, os.environ.get(name, "2"))
+    try:
+        assert run("people.csv", "-o", "r.csv", *ROLES, "--jobs", "1", "--n-releases", "0") == 0
+        assert compilation.count_threads(None) == 1
+    finally:
+        compilation.limit_threads(None)
+    assert compilation.count_threads(None) >= 1

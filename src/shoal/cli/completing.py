@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import io
 import itertools
-from collections.abc import Callable
-from typing import Any
+import os
+import shlex
+from collections.abc import Callable, Sequence
 
 _MOST = 1 << 20  # bytes of a file that are looked at
 
@@ -19,16 +20,17 @@ def one_of(*choices: str) -> Callable[[str], list[str]]:
     return complete
 
 
-def complete_columns(ctx: Any, incomplete: str) -> list[str]:
-    """Offer the columns of the table that the command line names."""
-    path = ctx.params.get("table") or ctx.params.get("original")
+def complete_columns(incomplete: str) -> list[str]:
+    """Offer the columns of the file that the command line names."""
+    line = os.environ.get("COMP_WORDS") or os.environ.get("_TYPER_COMPLETE_ARGS") or ""
     try:
-        return _last_part(incomplete, _columns_of(path)) if path else []
+        path = next((word for word in shlex.split(line)[1:] if os.path.isfile(word)), None)
+        return [] if path is None else _last_part(incomplete, _columns_of(path))
     except Exception:  # noqa: BLE001, a shell that completes must say nothing: the command itself will say it
         return []
 
 
-def _last_part(incomplete: str, choices: Any) -> list[str]:
+def _last_part(incomplete: str, choices: Sequence[str]) -> list[str]:
     before, comma, last = incomplete.rpartition(",")
     taken = before.split(",")
     return [f"{before}{comma}{name}" for name in choices if name.startswith(last) and name not in taken]

@@ -123,7 +123,8 @@ def take_destination(
     form, escape = options.pop("output_format", None), options.pop("escape_formulas")
     if sum(place is not None for place in (output, bundle, to)) != 1:
         raise InputError(
-            "Say where to write the release: -o release.csv (-o - for standard output), --bundle folder/, or --to database."
+            "Say where to write the release: -o release.csv (-o - for standard output), --bundle "
+            "folder/, --to database. One of them."
         )
     if to is None and (into is not None or replace):
         raise InputError("--into and --replace go with --to.")
