@@ -28,6 +28,7 @@ from scipy.spatial.distance import cdist
 from scipy.special import ndtr
 
 import compare_clustering
+import compare_files
 import compare_markets
 import compare_reports
 import compare_shift
@@ -37,6 +38,8 @@ from shoal.clustering import KMemberClustering
 from shoal.compilation import count_threads
 from shoal.dither import GaussianDither, draw_members
 from shoal.encoding import standardise
+from shoal.io.reading import _PER_BYTE as FILE_MEMORY
+from shoal.io.reading import _PER_CELL as CELL_MEMORY
 from shoal.privacy import compare_attackers, reidentification_risk
 from shoal.recovery import MixtureRosenblatt, transport_recover
 
@@ -509,7 +512,39 @@ def bench_market() -> list[dict[str, object]]:
     return compare_markets.compare()
 
 
+def bench_files() -> list[dict[str, object]]:
+    """Read files of the built-in cohort, six columns, with types found out, beside the plain reader of each format.
+
+    Every reading is a process of its own; memory is its peak above what was there before, by byte of the file
+    (unpacked) and by cell. What `shoal.io.reading` reckons with must be above that.
+    """
+    return compare_files.read_and_write(1_000_000, 200_000)
+
+
 PROMISES = {
+    "files": [
+        (
+            "memory by byte is below what reading reckons with",
+            lambda rows: all(
+                row["memory / byte"]
+                <= FILE_MEMORY.get(
+                    {"csv": "csv", "arrow": "arrow", "dta": "stata", "sav": "spss", "xpt": "xport"}.get(
+                        row["file"].split(".")[1]
+                    ),
+                    1e9,
+                )
+                for row in rows
+            ),
+        ),
+        (
+            "memory by cell is below what reading reckons with, Parquet",
+            lambda rows: all(row["memory / cell"] <= CELL_MEMORY for row in rows if row["file"] == ".parquet"),
+        ),
+        (
+            "CSV at most ten times the plain reader's time",
+            lambda rows: rows[0]["read (s)"] < 10 * rows[0]["plain reader (s)"],
+        ),
+    ],
     "study": [
         ("200 splits in under 15 minutes", lambda rows: rows[-1]["seconds"] < 900),
         ("10 splits in about a minute: at most two", lambda rows: rows[1]["seconds"] < 120),
@@ -614,6 +649,7 @@ BENCHMARKS = {
     "references": bench_references,
     "frontier": bench_frontier,
     "study": bench_study,
+    "files": bench_files,
 }
 
 

@@ -17,6 +17,7 @@ from shoal.errors import FileError, InputError
 from shoal.io.excel import narrow
 from shoal.io.formats import Format, need_extra
 from shoal.io.labels import Code, Labels, apply_labels
+from shoal.io.memory import check_room
 
 _NAMES = {"stata": "Stata", "spss": "SPSS", "por": "SPSS portable", "sas": "SAS", "xport": "SAS transport"}
 _STATA_NAME = re.compile(r"[^\W\d]\w{0,31}")
@@ -27,6 +28,7 @@ _RESERVED = frozenset(
 _LONGEST_TEXT = 2045  # bytes of a Stata string
 _LONGEST_LABEL, _LARGEST_INT = 80, 2_147_483_620
 _EXACT = 2**53
+_PER_CELL = 100.0  # bytes of memory that reading takes: measured, rounded up
 _DATES = {pl.Date: "%td", pl.Datetime: "%tc"}
 
 
@@ -44,7 +46,11 @@ def read_statistical(data: bytes, form: Format) -> tuple[pl.DataFrame, Labels]:
         "xport": pyreadstat.read_xport,
     }
     try:
+        held = readers[form](io.BytesIO(data), metadataonly=True)[1]
+        check_room(_PER_CELL * (held.number_rows or 0) * held.number_columns, "It")
         table, about = readers[form](io.BytesIO(data), output_format="polars")
+    except FileError:
+        raise
     except Exception:  # noqa: BLE001, whatever goes wrong in a file that is damaged; its words may quote cells
         raise FileError(f"It is not a complete {_NAMES[form]} file.") from None
     if not table.width or table.is_empty():
