@@ -46,8 +46,9 @@ def read_statistical(data: bytes, form: Format) -> tuple[pl.DataFrame, Labels]:
         "xport": pyreadstat.read_xport,
     }
     try:
-        held = readers[form](io.BytesIO(data), metadataonly=True)[1]
-        check_room(_PER_CELL * (held.number_rows or 0) * held.number_columns, "It")
+        if form in ("spss", "sas"):  # which may be compressed
+            held = readers[form](io.BytesIO(data), metadataonly=True)[1]
+            check_room(_PER_CELL * (held.number_rows or 0) * held.number_columns, "It")
         table, about = readers[form](io.BytesIO(data), output_format="polars")
     except FileError:
         raise
