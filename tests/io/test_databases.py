@@ -131,6 +131,7 @@ def test_new_files_are_their_owners(tmp_path, table):
         assert [one.name for one in tmp_path.iterdir() if kind in one.name] == [path.name]
 
 
+@pytest.mark.database
 def test_a_schema_of_its_own(postgres, table, name):
     with pytest.raises(FileError, match="no schema 'nowhere'"):
         write(table, postgres, f"nowhere.{name}")
@@ -138,6 +139,7 @@ def test_a_schema_of_its_own(postgres, table, name):
     assert len(read_database(postgres, f"select * from public.{name}").table) == 3
 
 
+@pytest.mark.database
 def test_types_of_postgresql(postgres):
     query = """select 12.50::numeric(10,2) as cost, 3::smallint as n, 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'::uuid as u,
         '2020-01-02 03:04:05+02'::timestamptz as at, 1.5::real as x, 'ab'::char(3) as c, null::text as nothing"""
@@ -153,6 +155,7 @@ def test_types_of_postgresql(postgres):
             read_database(postgres, f"select {cast} as v")
 
 
+@pytest.mark.database
 def test_how_a_connection_fails_says_why_and_no_password(postgres):
     wrong = {
         postgres.replace(PASSWORD, f"{PASSWORD}x"): "user or password are refused",
@@ -166,6 +169,7 @@ def test_how_a_connection_fails_says_why_and_no_password(postgres):
         assert PASSWORD not in str(error.value)
 
 
+@pytest.mark.database
 def test_a_password_from_the_environment(postgres, monkeypatch):
     monkeypatch.setenv("PGPASSWORD", PASSWORD)
     assert read_database(without_password(postgres), "select 1 as one").table.rows() == [(1,)]

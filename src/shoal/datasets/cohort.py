@@ -20,6 +20,12 @@ _YOUNGEST = np.array([18, 25, 35, 45, 55, 65, 75, 85])
 _YEARS = np.array([7, 10, 10, 10, 10, 10, 10, 1])  # ages are top-coded at 85, as in the survey
 
 
+def check_size(n: int) -> None:
+    """Refuse to make nobody."""
+    if not isinstance(n, int | np.integer) or n < 1:
+        raise InputError(f"n={n!r} must be at least 1.")
+
+
 def load_cohort(n: int = 15_000, random_state: Any = 0) -> pl.DataFrame:
     """Make a synthetic population of adults with demographics, survey weight and yearly cost of health care.
 
@@ -46,8 +52,7 @@ def load_cohort(n: int = 15_000, random_state: Any = 0) -> pl.DataFrame:
     """
     import polars as pl
 
-    if n < 1:
-        raise InputError(f"n={n!r} must be at least 1.")
+    check_size(n)
     rng = np.random.default_rng(random_state)
     group = _draw(np.tile(fitted.AGE_GROUP, (n, 1)), rng)
     age = _YOUNGEST[group] + rng.integers(0, _YEARS[group])

@@ -25,7 +25,7 @@ from shoal.io.statistical import read_statistical
 LABELS_KEY = "shoal.labels"  # of the metadata of Parquet files
 # Bytes of memory that reading takes per byte of a file (benchmarks/results/files.md), rounded up; what Parquet, Excel
 # and the files of statistical packages need follows from what they hold.
-_PER_BYTE: dict[Format, float] = {"csv": 9.0, "arrow": 3.0, "stata": 12.0, "spss": 12.0, "por": 12.0, "xport": 15.0}
+_PER_BYTE: dict[Format, float] = {"csv": 9.0, "arrow": 3.0, "stata": 12.0, "spss": 15.0, "por": 15.0, "xport": 15.0}
 _PER_CELL = 24.0
 _CHUNK = 1 << 20
 _UNREADABLE = (pl.exceptions.PolarsError, OSError, UnicodeDecodeError, pl.exceptions.PanicException)

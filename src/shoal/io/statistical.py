@@ -28,7 +28,7 @@ _RESERVED = frozenset(
 _LONGEST_TEXT = 2045  # bytes of a Stata string
 _LONGEST_LABEL, _LARGEST_INT = 80, 2_147_483_620
 _EXACT = 2**53
-_PER_CELL = 100.0  # bytes of memory that reading takes: measured, rounded up
+_PER_CELL = 160.0  # bytes of memory that reading takes: measured, rounded up
 _DATES = {pl.Date: "%td", pl.Datetime: "%tc"}
 
 

@@ -11,9 +11,11 @@ from shoal.errors import InputError
 
 
 class EmpiricalRosenblatt:
-    r"""Turn uniforms into observed rows, column after column, by conditional empirical quantiles.
+    """Turn uniforms into observed rows, column after column, by conditional empirical quantiles.
 
-    .. math:: \hat x_j = \min \{ v : F(v \mid \hat x_1, \dots, \hat x_{j-1}) \ge u_j \}
+    ::
+
+        x^_j = min { v : F(v | x^_1, ..., x^_{j-1}) >= u_j }
 
     (Wei, Natesan Ramamurthy and Varshney, equations 6 to 8.) Every row returned is a row that was observed.
 

@@ -18,11 +18,12 @@ _FARTHEST = 1e150  # standard deviations; beyond this squares overflow
 
 
 class MixtureRosenblatt:
-    r"""Turn points of a mixture into independent uniforms, one coordinate after the other.
+    """Turn points of a mixture into independent uniforms, one coordinate after the other.
 
-    .. math:: u_j = F(x_j \mid x_1, \dots, x_{j-1})
-                  = \sum_l p(l \mid x_1, \dots, x_{j-1}) \, \Phi\!\left(\frac{x_j - \mu_{lj}}{\sigma_{lj}}\right),
-              \quad \mu_{lj} = \bar x_{lj} + \Lambda_{l,j,:j} \Lambda_{l,:j,:j}^{-1} (x_{:j} - \bar x_{l,:j})
+    ::
+
+        u_j   = F(x_j | x_1, ..., x_{j-1}) = sum_l p(l | x_1, ..., x_{j-1}) Phi((x_j - mu_lj) / sigma_lj)
+        mu_lj = mean_lj + Lambda_l[j, :j] Lambda_l[:j, :j]^-1 (x[:j] - mean_l[:j])
 
     (Wei, Natesan Ramamurthy and Varshney, "Distribution-Preserving k-Anonymity", section 3.2.2; the paper prints the
     conditional mean with a minus sign, with which u is not uniform.)
