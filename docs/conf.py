@@ -23,6 +23,7 @@ napoleon_google_docstring = False
 napoleon_use_rtype = False
 napoleon_use_ivar = True
 
+highlight_language = "none"  # what is Python says so
 html_theme = "furo"
 html_title = "shoal"
 html_show_sphinx = False

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -61,10 +62,9 @@ def test_the_five_minutes_as_they_are_written(tmp_path, monkeypatch):
     parts = (DOCS / "start.md").read_text(encoding="utf-8").split("```")
     blocks = [part for part in parts[1::2] if ".venv/bin/" in part]
     assert len(blocks) == 4
+    interpreter = shlex.quote(sys.executable)
     for block in blocks:
-        script = block.replace(".venv/bin/shoal", f"{sys.executable} -m shoal").replace(
-            ".venv/bin/python", sys.executable
-        )
+        script = re.sub(r"\.venv/bin/(shoal|python)", lambda m: interpreter + " -m shoal" * (m[1] == "shoal"), block)
         done = subprocess.run(["bash", "-e", "-c", script], capture_output=True, text=True)
         assert done.returncode == 0, (block, done.stderr)
     assert {"release.xlsx", "release.xlsx.certificate.json", "report.html", "for-the-university"} <= {
