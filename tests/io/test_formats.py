@@ -9,6 +9,7 @@ import math
 import struct
 import zipfile
 import zlib
+from pathlib import Path
 
 import polars as pl
 import pyreadstat
@@ -336,6 +337,22 @@ def test_portable_and_transport_files(tmp_path):
         table = table.rename({name: name.lower() for name in table.columns})
         assert table["zip"].to_list() == ["01", "02", None, "3"]
         assert table["cost"].to_list() == [1.5, 99.0, 0.0, 2.0]
+
+
+def test_sas_with_and_without_its_catalog(tmp_path):
+    here = Path(__file__).parent
+    (tmp_path / "people.sas7bdat").write_bytes(gzip.decompress((here / "people.sas7bdat.gz").read_bytes()))
+    source = read_source(str(tmp_path / "people.sas7bdat"))
+    assert source.table.dtypes == [pl.String, pl.Int64, pl.Float64, pl.Date, pl.Int64]
+    assert source.table.row(3) == ("00003", None, 4.5, datetime.date(1960, 10, 27), 2)
+    assert source.labels == Labels({"cost": "cost of care"})
+    (tmp_path / "people.sas7bcat").write_bytes(gzip.decompress((here / "people.sas7bcat.gz").read_bytes()))
+    source = read_source(str(tmp_path / "people.sas7bdat"))
+    assert source.table["sex"].to_list() == ["male", "female"] * 20
+    assert source.notes == ["labels of codes from people.sas7bcat"]
+    (tmp_path / "people.sas7bcat").write_bytes(b"SECRET" * 100)
+    with pytest.raises(FileError, match="not a complete SAS file"):
+        read_source(str(tmp_path / "people.sas7bdat"))
 
 
 def test_labels_that_are_not_one_to_one_leave_codes_alone(tmp_path):

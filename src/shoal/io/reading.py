@@ -6,6 +6,7 @@ import gzip
 import hashlib
 import io
 import json
+import os
 import sys
 import zlib
 from dataclasses import dataclass, field
@@ -89,6 +90,10 @@ def read_source(path: str, how: Reading | None = None) -> Source:
     try:
         data = _decompress(_read_bytes(path, form), form)
         check_room(_PER_BYTE.get(form, 1.0) * len(data), "It")
+        catalog = Path(path).with_suffix(".sas7bcat") if form == "sas" and path != STANDARD else None
+        if catalog is not None and catalog.is_file():
+            table, labels = read_statistical(data, form, _read_bytes(os.fspath(catalog), form))
+            return Source(table, labels, [f"labels of codes from {catalog.name}"])
         return _read(data, form, dialect, how.sheet)
     except FileError as error:
         raise FileError(f"Cannot read {path!r} as {form}. {error}") from None

@@ -32,8 +32,8 @@ _PER_CELL = 160.0  # bytes of memory that reading takes: measured, rounded up
 _DATES = {pl.Date: "%td", pl.Datetime: "%tc"}
 
 
-def read_statistical(data: bytes, form: Format) -> tuple[pl.DataFrame, Labels]:
-    """Return the table of a file of a statistical package, and its labels."""
+def read_statistical(data: bytes, form: Format, catalog: bytes | None = None) -> tuple[pl.DataFrame, Labels]:
+    """Return the table of a statistical package's file, and its labels; SAS keeps those of codes in a catalog."""
     try:
         import pyreadstat
     except ImportError:
@@ -50,6 +50,7 @@ def read_statistical(data: bytes, form: Format) -> tuple[pl.DataFrame, Labels]:
             held = readers[form](io.BytesIO(data), metadataonly=True)[1]
             check_room(_PER_CELL * (held.number_rows or 0) * held.number_columns, "It")
         table, about = readers[form](io.BytesIO(data), output_format="polars")
+        named = {} if catalog is None else pyreadstat.read_sas7bcat(io.BytesIO(catalog))[1].value_labels
     except FileError:
         raise
     except Exception:  # noqa: BLE001, whatever goes wrong in a file that is damaged; its words may quote cells
@@ -63,7 +64,7 @@ def read_statistical(data: bytes, form: Format) -> tuple[pl.DataFrame, Labels]:
         if label := about.column_names_to_labels.get(name):
             columns[name] = label
         series = narrow(column)
-        if own := about.variable_value_labels.get(name):
+        if own := about.variable_value_labels.get(name) or named.get(about.original_variable_types.get(name)):
             values[name] = _clean(own)
             series = apply_labels(series, values[name], ordered=about.variable_measure.get(name) != "nominal")
         shown.append(series)
