@@ -24,13 +24,17 @@ from shoal.schema import Column, dtype_name, infer_kind, name_columns, read_fram
 # Words in column names, as they are used in health, education and finance.
 _IDENTIFIER = re.compile(
     r"(^|_)(id|ids|uuid|guid|key|ssn|nhs|mrn|iban|email|mail|phone|tel|fax|passport|licen[cs]e|url|ip|"
-    r"(first|last|sur|full|given|family|user|patient|customer)?_?name|address|street|account)(_|$)|(Id|ID|Name)$",
+    r"(first|last|sur|full|given|family|user|patient|customer)?_?name|address|street|account|"
+    r"\w*(nummer|nr)|(vor|nach)name|nom|prenom|nombre|apellidos?|adresse|direccion|stra(ss|ß)e|telefon\w*)(_|$)|(Id|ID|Name)$",
     re.IGNORECASE,
 )
 _QUASI = re.compile(
     r"(^|_)(age|sex|gender|birth\w*|dob|born|yob|zip\w*|post\w*|city|town|county|region|state|country|district|"
     r"area|race|ethnic\w*|nation\w*|citizen\w*|language|religion|marital\w*|married|famil\w*|child\w*|household\w*|"
     r"educ\w*|degree|school\w*|grade|job|occupation\w*|profession|employ\w*|industry|income\w*|povert\w*|height|"
+    r"alter|geschlecht|plz|postleitzahl|(wohn|geburts)?ort|stadt|kreis|gemeinde|(bundes)?land|geburt\w*|beruf\w*|"
+    r"familienstand|nationalit\w*|staatsang\w*|konfession|kinder\w*|haushalt\w*|einkommen\w*|bildung\w*|schul\w*|"
+    r"sexe|code_?postal|ville|naissance|revenu\w*|metier|sexo|edad|codigo_?postal|ciudad|nacimiento|ingresos|ocupacion|"
     r"weight_?(kg|lb)?|admission\w*|discharge\w*|date\w*|year|veteran|insur\w*)(\d*)(_|$)",
     re.IGNORECASE,
 )
@@ -41,6 +45,11 @@ _PERSON = re.compile(
 )
 _WEIGHT = re.compile(
     r"(^|_)(w|wt|wgt|weight|weights|wt\w*per|pwgt\w*|sample_?weight|survey_?weight|fnlwgt)(_|\d*$)", re.IGNORECASE
+)
+_SENSITIVE = re.compile(
+    r"(^|_)(diagnos\w*|icd\w*|disease\w*|cost\w*|kosten\w*|price|amount|betrag|salary|gehalt|lohn|mark|marks|score|"
+    r"passed|result\w*|outcome\w*)(\d*)(_|$)",
+    re.IGNORECASE,
 )
 _NEARLY_ALL = 0.9
 _FEW_LEVELS = 25
@@ -132,9 +141,9 @@ class Inspection:
             found[column.suggested].append(column.name)
         return found
 
-    def as_command(self, source: str = "people.csv") -> str:
-        """Return a command to paste, and to think about first."""
-        from shlex import quote
+    def as_command(self, *source: str) -> str:
+        """Return a command to paste, and to think about first; source: the words that name the table."""
+        from shlex import join, quote
 
         roles = self.roles()
         options = [
@@ -144,8 +153,9 @@ class Inspection:
             ("--unit", ",".join(roles["unit"])),
             ("--weight", ",".join(roles["weight"][:1])),
         ]
-        parts = [f"{option} {quote(names)}" for option, names in options if names]
-        return f"shoal anonymize {quote(source)} -o release.csv {' '.join(parts)} --report report.html"
+        parts = [f"{option} {quote(names)}" for option, names in options if names or option == "--qi"]
+        where = join(source or ("people.csv",))
+        return f"shoal anonymize {where} -o release.csv {' '.join(parts)} --report report.html"
 
     def as_python(self) -> str:
         """Return a call to paste, and to think about first."""
@@ -306,6 +316,8 @@ def _suggest(name: str, kind: str | None, distinct: int, known: int, series: nw.
     text = series.dtype in (nw.String, nw.Object, nw.Categorical)
     if kind == "numeric" and _WEIGHT.search(words):
         return "weight", "its name is that of a survey weight"
+    if _SENSITIVE.search(words):
+        return "sensitive", "its name is that of something few know"
     if unique and (text or _IDENTIFIER.search(words)):
         return "identifier", "nearly everybody has another value"
     if _IDENTIFIER.search(words):

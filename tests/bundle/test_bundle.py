@@ -158,13 +158,18 @@ def test_nothing_else_is_overwritten(release, tmp_path):
         release.write_bundle(tmp_path / "none" / "out")
     with pytest.raises(InputError, match="cannot hold 'spss'"):
         release.write_bundle(tmp_path / "out", form="spss")
+    release.write_bundle(tmp_path / "ours")
+    (tmp_path / "ours" / "contract.docx").write_text("x")
+    with pytest.raises(FileError, match="holds 'contract.docx' beside an earlier release"):
+        release.write_bundle(tmp_path / "ours")
+    assert (tmp_path / "ours" / "contract.docx").exists()
     (tmp_path / "empty").mkdir()
     release.write_bundle(tmp_path / "empty")
     first = fingerprint_of(tmp_path / "empty")
     release.write_bundle(tmp_path / "empty", form="parquet")
     assert fingerprint_of(tmp_path / "empty") != first
     assert "data.csv" not in names(tmp_path / "empty")
-    assert names(tmp_path) == ["empty", "mine"]
+    assert names(tmp_path) == ["empty", "mine", "ours"]
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, PermissionError(13, "Permission denied")])
@@ -190,4 +195,49 @@ def test_all_or_nothing(release, tmp_path, monkeypatch, error, there):
 def test_what_is_beside_it_fails_with_it(release, tmp_path):
     with pytest.raises(FileError):
         write_bundle(release, tmp_path / "out", beside=[(str(tmp_path / "none" / "more.json"), b"{}")])
+    assert names(tmp_path) == []
+
+
+def test_hostile_folders_fail_and_do_nothing_worse(release, tmp_path):
+    folder = tmp_path / "out"
+    release.write_bundle(folder)
+    whole = {name: (folder / name).read_bytes() for name in names(folder)}
+    for name, content in (
+        ("dictionary.csv", whole["dictionary.csv"] + b"\n\n"),
+        ("dictionary.csv", b'"' + b"x" * 200_000),
+        ("certificate.json", b"[" * 200_000),
+        ("certificate.json", whole["certificate.json"].replace(b"for release", b"\\u001b[2Jgone")),
+    ):
+        (folder / name).write_bytes(content)
+        sums(folder)
+        found = str(verify_bundle(folder))
+        assert "\x1b" not in found
+        assert "FAILED" in found or name == "dictionary.csv"
+        (folder / name).write_bytes(whole[name])
+    sums(folder)
+    assert verify_bundle(folder).passed
+    for make in (os.mkfifo, lambda path: os.symlink("/dev/zero", path)):
+        (folder / "README.md").unlink()
+        make(folder / "README.md")
+        assert "no ordinary file" in str(verify_bundle(folder))
+    (folder / "SHA256SUMS").unlink()
+    os.mkfifo(folder / "SHA256SUMS")
+    with pytest.raises(FileError, match="no readable SHA256SUMS"):
+        verify_bundle(folder)
+    with pytest.raises(FileError, match="no folder"):
+        verify_bundle(tmp_path / "none")
+
+
+def test_odd_names_and_cells_check_too(tmp_path):
+    table = pl.DataFrame({"a\rb": list(range(20)), "c,\nd": ["x\ny"] * 20})
+    shoal.anonymize(table, quasi_identifiers=["a\rb"], sensitive=["c,\nd"], k=5, n_releases=0).write_bundle(
+        tmp_path / "out"
+    )
+    assert verify_bundle(tmp_path / "out").passed, str(verify_bundle(tmp_path / "out"))
+
+
+def test_the_folder_one_is_in(release, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(FileError, match="The folder you are in"):
+        release.write_bundle(".")
     assert names(tmp_path) == []

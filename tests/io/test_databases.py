@@ -179,6 +179,67 @@ def test_what_is_shown_of_an_address():
     assert without_password("postgresql://u:p@h:5/d?host=/tmp&password=p") == "postgresql://u@h:5/d?host=/tmp"
     assert without_password("postgresql://h/d") == "postgresql://h/d"
     assert without_password("sqlite:////tmp/a.db") == "sqlite:////tmp/a.db"
+    for mark in "#?/[@%:&":
+        for rest in ("h/d", "h:5/d?host=/tmp", "/d?host=/tmp"):
+            shown = without_password(f"postgresql://bob:pa{mark}SECRET@{rest}")
+            assert "SECRET" not in shown
+            assert shown == f"postgresql://bob@{rest}"
+    for other in ("mysql://u:SECRET@h/d", "postgresql+psycopg2://u:SECRET@h/d", "host=h password=SECRET user=u"):
+        assert "SECRET" not in without_password(other)
+
+
+def test_passwords_with_odd_marks_appear_nowhere():
+    for mark in "#?/[":
+        for scheme in ("postgresql", "mysql", "POSTGRESQL"):
+            with pytest.raises(ShoalError) as error:
+                read_database(f"{scheme}://alice:{mark}SECRET@127.0.0.1:1/x", "select 1 as one")
+            assert "SECRET" not in str(error.value)
+
+
+@pytest.mark.database
+def test_what_arrives_late_is_said_in_our_words(postgres):
+    for query in (
+        "select 1 / (g - g) as a from generate_series(1, 9) g",
+        "select ('CANARY' || g)::int as a from generate_series(1, 9) g",
+        "select 'infinity'::timestamptz as a",
+        "select '-infinity'::date as a",
+        "select row(1, 'CANARY') as a",
+    ):
+        with pytest.raises(FileError) as error:
+            read_database(postgres, query)
+        assert "CANARY" not in str(error.value)
+    table = read_database(postgres, "select 123456789012345678901234567890::numeric as a, 2.5::numeric as b").table
+    assert table.row(0) == ("123456789012345678901234567890", 2.5)
+
+
+def test_reading_writes_nowhere(tmp_path, table):
+    write(table, f"duckdb:///{tmp_path}/a.duckdb", "t")
+    write(table, f"sqlite:///{tmp_path}/a.db", "t")
+    before = sorted(path.name for path in tmp_path.iterdir())
+    for address, query in (
+        (f"duckdb:///{tmp_path}/a.duckdb", f"copy (select 42 as a) to '{tmp_path}/copied.csv'"),
+        (f"duckdb:///{tmp_path}/a.duckdb", f"attach '{tmp_path}/o.duckdb' as o; select 1 as a"),
+        (f"sqlite:///{tmp_path}/a.db", f"vacuum into '{tmp_path}/stolen.db'"),
+        (f"sqlite:///{tmp_path}/a.db", f"attach '{tmp_path}/o.db' as o"),
+    ):
+        with pytest.raises(FileError, match="only reading"):
+            read_database(address, query)
+        assert sorted(path.name for path in tmp_path.iterdir()) == before
+
+
+def test_places_that_vanish_are_refused(table):
+    with pytest.raises(InputError, match="Write duckdb:///file"):
+        write(table, "duckdb:///:memory:", "t")
+    with sqlite3.connect(":memory:") as connection, pytest.raises(FileError, match="no schema 'temp'"):
+        write(table, connection, "temp.t")
+    connection.close()
+
+
+def test_marks_in_the_names_of_files(tmp_path, table):
+    for name in ("data#2.db", "data?2.db", "a b.db"):
+        write(table, f"sqlite:///{tmp_path}/{name}", "t")
+        assert (tmp_path / name).exists()
+    assert len(list(tmp_path.iterdir())) == 3
 
 
 def test_connections_that_somebody_has(tmp_path, table, postgres, name):

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import gzip
 import io
 import math
 import struct
+import subprocess
+import sys
 import zipfile
 import zlib
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pyreadstat
 import pytest
@@ -140,9 +144,35 @@ def test_dialects_are_guessed(separator, encoding, decimal):
     assert table["cost"].to_list() == [1234.5, 0.25, 0.25, 0.25]
     assert table["zip"].to_list() == ["01", "02", "02", "02"]
     assert table["day"].to_list()[:2] == [datetime.date(2020, 1, 2), None]
-    assert (found.separator, found.decimal) == (separator, decimal)
-    assert found.encoding == {"utf-8-sig": "utf-8", "utf-16": "utf-16-le"}.get(encoding, encoding)
-    assert ("decimal commas" in found.describe()) == (decimal == ",")
+    words = {";": "semicolons", "\t": "tabs", "|": "bars", ",": "commas"}[separator]
+    mark = "decimal commas" if decimal == "," else "decimal points"
+    code = {"utf-8-sig": "UTF-8", "utf-8": "UTF-8", "utf-16": "UTF-16-LE", "cp1252": "Windows-1252"}[encoding]
+    plain = (words, mark, code) == ("commas", "decimal points", "UTF-8")
+    assert found == ([] if plain else [f"{words}, {mark}, {code}"])
+
+
+def test_days_are_dates_where_there_is_one_way_to_read_them():
+    text = "a;b;c;d;e\n31.12.1970;12/31/1970;13/01/1970;1/2/1970;1.2.1970\n1.2.1980;1/2/1980;1/2/1980;3/4/1980;x\n"
+    table, notes = read_csv(text.encode(), Dialect())
+    assert table.dtypes == [pl.Date, pl.Date, pl.Date, pl.String, pl.String]
+    assert table.row(1)[:3] == (datetime.date(1980, 2, 1), datetime.date(1980, 1, 2), datetime.date(1980, 2, 1))
+    assert notes[1:] == [
+        "column 'a' as dates, day first",
+        "column 'b' as dates, month first",
+        "column 'c' as dates, day first",
+        "column 'd' as text: its days may be read in two ways; write them as 2020-12-31",
+    ]
+
+
+def test_a_number_that_is_none_is_told(tmp_path):
+    rows = "\n".join(["cost", *map(str, range(20)), "SECRET"])
+    table, notes = read_csv(rows.encode(), Dialect())
+    assert table["cost"].dtype == pl.String
+    assert notes == ["column 'cost' as text: 1 of its 21 cells are no numbers"]
+    pl.DataFrame({"born": ["31.12.1970", "1.2.1980"], "x": ["1", "2"]}).write_excel(tmp_path / "t.xlsx")
+    source = read_source(str(tmp_path / "t.xlsx"))
+    assert source.table.dtypes == [pl.Date, pl.String]
+    assert source.notes == ["column 'born' as dates, day first"]
 
 
 def test_what_is_said_is_done_and_what_cannot_be_is_refused(tmp_path):
@@ -162,6 +192,9 @@ def test_what_is_said_is_done_and_what_cannot_be_is_refused(tmp_path):
         read_source(str(path), Reading(encoding="shift_jis"))
     for wrong, text in (
         (Reading(encoding="klingon"), "encoding='klingon' is not known"),
+        (Reading(encoding=""), "encoding='' is not known"),
+        (Reading(encoding="base64"), "encoding='base64' is not known"),
+        (Reading(encoding="a\0b"), "is not known"),
         (Reading(separator=";;"), "must be one character"),
         (Reading(decimal="x"), "must be '.' or ','"),
         (Reading(decimal=",", separator=","), "are both ','"),
@@ -224,6 +257,87 @@ def test_formulas_by_their_last_values_or_not_at_all():
         read_excel(workbook(fill_without))
 
 
+def sheet_of(cells, prefix=""):
+    """A workbook whose one sheet has this XML for its rows."""
+    buffer = io.BytesIO(workbook(lambda sheet: rows_of(sheet, [["a", "b"]])))
+    p = f"{prefix}:" if prefix else ""
+    space = f'xmlns{":" + prefix if prefix else ""}="http://schemas.openxmlformats.org/spreadsheetml/2006/main"'
+    text = f'<?xml version="1.0"?><{p}worksheet {space}><{p}sheetData>{cells}</{p}sheetData></{p}worksheet>'
+    out = io.BytesIO()
+    with zipfile.ZipFile(buffer) as old, zipfile.ZipFile(out, "w") as new:
+        for name in old.namelist():
+            new.writestr(name, text if name.endswith("sheet1.xml") else old.read(name))
+    return out.getvalue()
+
+
+HEAD = '<row r="1"><c r="A1" t="inlineStr"><is><t>a</t></is></c><c r="B1" t="inlineStr"><is><t>b</t></is></c></row>'
+
+
+def test_formulas_in_every_spelling():
+    row = '<row r="2"><c r="A2"><v>5</v></c>{}</row>'
+    for cell in (
+        '<c r="B2"><f>A2*2</f></c>',
+        '<c r="B2"><f><![CDATA[A2*2]]></f><v></v></c>',
+        '<c r="B2"><f t="shared" si="0"/><v/></c>',
+    ):
+        with pytest.raises(FileError, match="1 formula cells without a value"):
+            read_excel(sheet_of(HEAD + row.format(cell)))
+    text = '<c r="B2" t="str"><f>IF(A2=2,"x","")</f><v></v></c>'
+    assert read_excel(sheet_of(HEAD + row.format(text)))[1][0].startswith("1 formula cells, by the values")
+    prefixed = (HEAD + row.format('<c r="B2"><f>A2*2</f></c>')).replace("</", "</x:").replace("<c", "<x:c")
+    prefixed = prefixed.replace("<row", "<x:row").replace("<v>", "<x:v>").replace("<f>", "<x:f>")
+    prefixed = prefixed.replace("<is>", "<x:is>").replace("<t>", "<x:t>")
+    with pytest.raises(FileError, match="1 formula cells without a value"):
+        read_excel(sheet_of(prefixed, "x"))
+
+
+def test_a_cell_far_away_and_a_cell_nowhere(tmp_path, monkeypatch):
+    monkeypatch.setattr(memory, "available_memory", lambda: 2**30)
+    far = HEAD + '<row r="1048576"><c r="XFD1048576"><v>5</v></c></row>'
+    with pytest.raises(FileError, match="The sheet needs about"):
+        read_excel(sheet_of(far))
+    with pytest.raises(FileError):
+        read_excel(sheet_of(HEAD + '<row r="2"><c r="ZZZZZZZ99999999999"><v>5</v></c></row>'))
+
+
+def test_texts_among_numbers_are_told():
+    def fill(sheet):
+        rows_of(sheet, [["x", "y"], ["n/a", 1], [7, 2], ["NULL", 3]])
+
+    table, notes = read_excel(workbook(fill))
+    assert table["x"].to_list() == [None, 7, None]
+    assert notes == ["column 'x': 2 cells such as n/a as missing"]
+
+
+def test_old_workbooks(tmp_path):
+    import xlwt
+
+    book = xlwt.Workbook()
+    sheet = book.add_sheet("people")
+    for i, row in enumerate([["zip", "age"], ["007", 30], ["010", 41]]):
+        for j, value in enumerate(row):
+            sheet.write(i, j, value)
+    book.save(tmp_path / "t.xls")
+    source = read_source(str(tmp_path / "t.xls"))
+    assert source.table.rows() == [("007", 30), ("010", 41)]
+    assert source.notes == ["whether formulas of an .xls have values cannot be told"]
+    whole = (tmp_path / "t.xls").read_bytes()
+    for cut in (5, 1000):
+        (tmp_path / "t.xls").write_bytes(whole[:-cut])
+        with pytest.raises(FileError, match="not a complete Excel workbook"):
+            read_source(str(tmp_path / "t.xls"))
+
+
+def test_damaged_workbooks_say_one_thing(tmp_path):
+    whole = bytearray(table_to_bytes(pl.DataFrame({"a": [1.5, 2.5], "b": ["x", "y"]}), "excel"))
+    rng = np.random.default_rng(0)
+    for _ in range(150):
+        data = bytearray(whole)
+        data[rng.integers(len(data))] = rng.integers(256)
+        with contextlib.suppress(FileError):  # anything else fails
+            read_excel(bytes(data))
+
+
 def test_sheets_by_name():
     data = workbook(lambda one, two: (rows_of(one, [["a"], [1]]), rows_of(two, [["b"], ["x"]])), "one", "two")
     table, notes = read_excel(data)
@@ -239,7 +353,7 @@ def test_sheets_by_name():
         ([["a", "a"], ["SECRET", 2]], "empty or repeated names"),
         ([["a", None], ["SECRET", 2]], "empty or repeated names"),
         ([["a", "b"]], "a header but no rows"),
-        ([], "empty or repeated names"),
+        ([], "'people' is empty"),
     ],
 )
 def test_sheets_that_are_no_table(tmp_path, rows, text):
@@ -255,7 +369,7 @@ def test_sheets_that_are_no_table(tmp_path, rows, text):
     [
         (pl.Series("x", [2**60]), "whole numbers of more than 15 digits"),
         (pl.Series("x", [datetime.date(1850, 1, 1)]), "dates before March 1900"),
-        (pl.Series("x", [float("inf")]), "infinite numbers"),
+        (pl.Series("x", [float("inf")]), "numbers that are infinite"),
         (pl.Series("x", ["y" * 40_000]), "texts of more than 32,767 letters"),
         (pl.Series("x", [[1]]), "values of a kind that it does not have"),
     ],
@@ -378,6 +492,20 @@ def test_what_stata_would_change_is_refused(tmp_path, table, text):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_statistical_files_need_no_pandas(tmp_path):
+    write_with(pyreadstat.write_sav, "t.sav", tmp_path, **LABELLED)
+    (tmp_path / "t.sas7bdat").write_bytes(gzip.decompress((Path(__file__).parent / "people.sas7bdat.gz").read_bytes()))
+    (tmp_path / "t.sas7bcat").write_bytes(gzip.decompress((Path(__file__).parent / "people.sas7bcat.gz").read_bytes()))
+    code = (
+        "import sys; sys.modules['pandas'] = None\n"
+        "from shoal.io import read_table\n"
+        "print(len(read_table(sys.argv[1])), len(read_table(sys.argv[2])))"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path / "t.sav"), str(tmp_path / "t.sas7bdat")]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.stdout == "4 40\n", done.stderr
+
+
 # --- what is damaged, or too large ------------------------------------------------------------------------------------
 
 
@@ -420,6 +548,46 @@ def test_limits_of_a_container_count(tmp_path, monkeypatch):
     assert memory.available_memory() == 600
     (tmp_path / "memory.max").write_text("max\n")
     assert memory.available_memory() > 2**20
+
+
+def test_arrow_that_is_mostly_air(tmp_path, monkeypatch):
+    pl.DataFrame({"x": pl.zeros(30_000_000, dtype=pl.Int8, eager=True)}).write_ipc(
+        tmp_path / "t.arrow", compression="zstd"
+    )
+    assert (tmp_path / "t.arrow").stat().st_size < 1_000_000
+    monkeypatch.setattr(memory, "available_memory", lambda: 40 * 2**20)
+    with pytest.raises(FileError, match="of memory to be read"):
+        read_table(str(tmp_path / "t.arrow"))
+
+
+def test_days_that_python_does_not_have(tmp_path):
+    for values in (pl.Series([2**62]).cast(pl.Datetime("us")), pl.Series([-(2**30)], dtype=pl.Int32).cast(pl.Date)):
+        pl.DataFrame({"when": values}).write_parquet(tmp_path / "t.parquet")
+        with pytest.raises(FileError, match="'when' has days before the year 1 or after 9999"):
+            read_table(str(tmp_path / "t.parquet"))
+
+
+def test_csv_keeps_types_that_it_can_and_refuses_rows_that_it_cannot(tmp_path):
+    at = datetime.datetime(2020, 1, 1, 5, 6, 7, 250000)
+    table = pl.DataFrame(
+        {"at": pl.Series([at, None], dtype=pl.Datetime("ns")), "x": [float("nan"), 1.5], "z": [0.0, -0.0]}
+    )
+    write_release(table, {}, tmp_path / "t.csv")
+    back = read_table(str(tmp_path / "t.csv"))
+    assert back.rows() == [(at, None, 0.0), (None, 1.5, 0.0)]
+    for ending in ("csv", "xlsx"):
+        with pytest.raises(InputError, match="the 1 rows without any value"):
+            write_release(pl.DataFrame({"a": [1, None], "b": ["x", None]}), {}, tmp_path / f"u.{ending}")
+    with pytest.raises(InputError, match="'a', which has NUL characters"):
+        write_release(pl.DataFrame({"a": ["x\0y"]}), {}, tmp_path / "u.csv")
+
+
+def test_csv_for_a_spreadsheet_that_wants_semicolons(tmp_path):
+    table = pl.DataFrame({"a": ["x;y", "=1"], "b": [1.5, -2.25]})
+    written = write_release(table, {}, tmp_path / "t.csv", dialect=Dialect(";", decimal=","))
+    assert (tmp_path / "t.csv").read_text() == 'a;b\n"x;y";1,5\n\'=1;-2,25\n'
+    assert written["file"]["dialect"] == "semicolons, decimal commas, UTF-8"
+    assert read_table(str(tmp_path / "t.csv")).equals(table)
 
 
 def test_bombs(tmp_path, monkeypatch):

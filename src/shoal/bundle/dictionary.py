@@ -31,7 +31,7 @@ def describe_columns(release: Release, table: pl.DataFrame, labels: Labels) -> b
     protected = {step["column"]: step["done"] for step in release.certificate["protected"]}
     k = release.certificate["k"]
     text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
+    writer = csv.writer(text, lineterminator="\n", quoting=csv.QUOTE_ALL)
     writer.writerow(_HEAD)
     for series in table:
         column = about[series.name]

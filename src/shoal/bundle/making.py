@@ -75,14 +75,18 @@ def check_folder(folder: str | os.PathLike[str]) -> Path:
     shown = os.fspath(folder)
     if target.exists() and not target.is_dir():
         raise FileError(f"{shown!r} is a file; name a folder.")
+    if target == Path(os.path.realpath(os.curdir)):
+        raise FileError("The folder you are in cannot be made anew; name another one.")
     if not target.parent.is_dir():
         raise FileError(f"The folder of {shown!r} does not exist; make it first.")
-    if (
-        target.is_dir()
-        and any(target.iterdir())
-        and not ((target / SUMS).is_file() and (target / CERTIFICATE).is_file())
-    ):
+    there = {path.name for path in target.iterdir()} if target.is_dir() else set()
+    if there and not {SUMS, CERTIFICATE} <= there:
         raise FileError(f"{shown!r} holds something that is not a release of shoal; choose another folder.")
+    foreign = there - {SUMS, CERTIFICATE, REPORT, DICTIONARY, README, *DATA.values()}
+    if foreign:
+        raise FileError(
+            f"{shown!r} holds {min(foreign)!r} beside an earlier release; the folder is made anew, so move that first."
+        )
     return target
 
 

@@ -8,7 +8,7 @@ import io
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,8 +16,10 @@ from typing import Any
 from shoal.bundle.names import CERTIFICATE, DATA, DICTIONARY, README, REPORT, SUMS, disarm
 from shoal.errors import FileError, ShoalError
 from shoal.io import Reading, read_certificate, read_source
+from shoal.io.guarding import in_our_words
 from shoal.notebook import html_table
 
+_LARGEST_SUMS = 100_000  # bytes
 _SUM = re.compile(r"([0-9a-f]{64})  ([^/\\]+)")
 
 
@@ -84,20 +86,41 @@ def verify_bundle(folder: str | os.PathLike[str]) -> Verification:
     at home.
     """
     where, shown = Path(folder), os.fspath(folder)
-    try:
-        sums = (where / SUMS).read_bytes()
+    if not where.is_dir():
+        raise FileError(f"There is no folder {shown!r}.")
+    with in_our_words(f"{shown!r} is not a release of shoal: it has no readable {SUMS}."):
+        sums = _read_small(where / SUMS)
         there = sorted(path.name for path in where.iterdir())
-    except OSError:
-        raise FileError(f"{shown!r} is not a release of shoal: it has no readable {SUMS}.") from None
     listed = _read_sums(sums, shown)
     checks = [_check_files(where, listed, there)]
-    for check in (_check_certificate, _check_table):
-        try:
-            checks.append(check(where))
-        except (ShoalError, OSError, KeyError, TypeError, ValueError, AttributeError) as error:
-            why = str(error) if isinstance(error, ShoalError) else "it is missing or not what it should be"
-            checks.append(Check("certificate" if check is _check_certificate else "data", passed=False, found=why))
+    if all((where / name).is_file() and not (where / name).is_symlink() for name in listed):
+        checks += [_try("certificate", lambda: _check_certificate(where)), _try("data", lambda: _check_table(where))]
     return Verification(shown, checks, hashlib.sha256(sums).hexdigest())
+
+
+def _read_small(path: Path) -> bytes:
+    if not path.is_file() or path.stat().st_size > _LARGEST_SUMS:
+        raise ValueError
+    return path.read_bytes()
+
+
+def data_of(folder: str | os.PathLike[str]) -> tuple[str, str]:
+    """Return the paths of a bundle's data and of its certificate."""
+    with in_our_words(f"{os.fspath(folder)!r} is not a release of shoal: it has no {CERTIFICATE} that names its data."):
+        return os.path.join(folder, _data_name(Path(folder))), os.path.join(folder, CERTIFICATE)
+
+
+def _try(what: str, check: Callable[[], Check]) -> Check:
+    """Return what a check finds; whatever a forger may have put there, it fails and nothing worse."""
+    try:
+        with in_our_words("it is not what it should be"):
+            return check()
+    except ShoalError as error:
+        return Check(what, passed=False, found=_printable(str(error)))
+
+
+def _printable(text: str) -> str:
+    return "".join(letter if letter.isprintable() else "?" for letter in text)
 
 
 def _read_sums(sums: bytes, shown: str) -> dict[str, str]:
@@ -113,21 +136,27 @@ def _check_files(where: Path, listed: Mapping[str, str], there: list[str]) -> Ch
     """Check that every file is as listed, and that there is no other."""
     wrong = []
     for name, digest in listed.items():
-        try:
-            found = hashlib.sha256((where / name).read_bytes()).hexdigest()
-        except OSError:
-            wrong.append(f"{name} is missing")
-            continue
-        if found != digest:
+        path = where / name
+        if path.is_symlink() or not path.is_file():  # a pipe, or a link to something without end
+            wrong.append(f"{name} is missing, or no ordinary file")
+        elif _digest(path) != digest:
             wrong.append(f"{name} was changed")
     wrong += [f"{name} does not belong to it" for name in there if name not in listed and name != SUMS]
-    return Check("files", not wrong, "; ".join(wrong) or f"all {len(listed)} as they were written")
+    return Check("files", not wrong, _printable("; ".join(wrong)) or f"all {len(listed)} as they were written")
+
+
+def _digest(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError:
+        return "unreadable"
 
 
 def _check_certificate(where: Path) -> Check:
     certificate = read_certificate(os.fspath(where / CERTIFICATE), os.fspath(where / _data_name(where)))
     right = certificate["status"] == "for release"
-    return Check("certificate", right, f"{certificate['status']}; {certificate['guarantee']}")
+    return Check("certificate", right, _printable(f"{certificate['status']}; {certificate['guarantee']}"))
 
 
 def _check_table(where: Path) -> Check:
@@ -141,8 +170,8 @@ def _check_table(where: Path) -> Check:
         {column["name"] for column in columns["quasi_identifiers"]} | set(columns["sensitive"]) | set(columns["kept"])
     )
     named |= {columns["weight"]} - {None}
-    rows = list(csv.reader(io.StringIO((where / DICTIONARY).read_text(encoding="utf-8"))))
-    described = [row[0] for row in rows[1:]]
+    rows = list(csv.reader(io.StringIO((where / DICTIONARY).read_bytes().decode(), newline="")))
+    described = [row[0] for row in rows[1:] if row]
     wrong = []
     if len(table) != certificate["rows"]:
         wrong.append(f"{len(table):,} rows, where the certificate says {certificate['rows']:,}")

@@ -31,7 +31,8 @@ def main(arguments: list[str] | None = None) -> int:
     except OSError:
         return _fail("cannot write to standard output.", 4)
     except TyperException as error:
-        return _fail(error.format_message(), 2)
+        hint = " A list has no blanks: --qi age,sex." if "unexpected extra argument" in error.format_message() else ""
+        return _fail(error.format_message() + hint, 2)
     except (KeyboardInterrupt, typer.Abort):
         return _fail("interrupted; nothing was written.", _INTERRUPTED)
     except Exception as error:  # noqa: BLE001, the last line of defence: a traceback could show somebody's values

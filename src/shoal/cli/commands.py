@@ -42,6 +42,7 @@ app = typer.Typer(
     help="Release a table about people: nobody can be picked out above 1/k, and the joint distribution is kept.",
     epilog=EPILOG,
 )
+_MOST_JOBS = 1024
 _POOLS = ("POLARS_MAX_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
@@ -66,8 +67,8 @@ def _use_cores(jobs: int | None) -> None:
     """Let everything use so many cores; libraries that are not loaded yet are told by the environment."""
     if jobs is None:
         return
-    if jobs < 1:
-        raise InputError(f"--jobs {jobs} must be a whole number of at least 1.")
+    if not 1 <= jobs <= _MOST_JOBS:
+        raise InputError(f"--jobs must be a whole number from 1 to {_MOST_JOBS}, but it is {jobs}.")
     for name in _POOLS:
         os.environ.setdefault(name, str(jobs))
     from shoal.compilation import limit_threads
@@ -188,6 +189,12 @@ def anonymize(
     sheet: Sheet = None,
     database: From = None,
     query: Query = None,
+    output_separator: Annotated[
+        str | None, typer.Option(help="Of CSV that is written: one character, or 'tab'. Default: a comma.")
+    ] = None,
+    output_decimal: Annotated[
+        str | None, typer.Option(help="Of CSV that is written: . or a comma. Default: a point.")
+    ] = None,
     escape_formulas: Annotated[
         bool | None,
         typer.Option(
@@ -222,7 +229,7 @@ def anonymize(
 @app.command(epilog=EPILOG)
 def assess(
     original: Annotated[str, typer.Argument(help="The table before: a file of any format that anonymize reads.")],
-    released: Annotated[str, typer.Argument(help="The table after.")],
+    released: Annotated[str, typer.Argument(help="The table after, or a folder that anonymize --bundle made.")],
     quasi_identifiers: QI = None,
     sensitive: Sensitive = None,
     kind: Kind = None,
@@ -260,6 +267,11 @@ def assess(
     from shoal.cli.seeing import run_assess
     from shoal.cli.sources import Input
 
+    if os.path.isdir(released):
+        from shoal.bundle import data_of
+
+        released, found = data_of(released)
+        certificate = certificate or found
     run_assess(
         Input.of(original, input_format, separator, encoding, decimal, sheet),
         Input.of(released, input_format),

@@ -9,6 +9,7 @@ import shlex
 from collections.abc import Callable, Sequence
 
 _MOST = 1 << 20  # bytes of a file that are looked at
+_SMALL = 4 << 20  # bytes of a file that is read as a whole
 
 
 def one_of(*choices: str) -> Callable[[str], list[str]]:
@@ -50,4 +51,4 @@ def _columns_of(path: str) -> list[str]:
         import polars as pl
 
         return list(pl.read_parquet_schema(path))
-    return list(read_table(path).columns) if form == "arrow" else []
+    return list(read_table(path).columns) if os.path.getsize(path) < _SMALL else []

@@ -12,6 +12,7 @@ from shoal.errors import FileError, InputError, suggest
 from shoal.io.databases.addresses import without_password
 
 _ALIASES = {"qi": "quasi_identifiers", "kind": "kinds", "from": "database"}
+_KEYS = {own: alias for alias, own in _ALIASES.items()}
 _LISTS = ("quasi_identifiers", "sensitive", "identifiers", "allow_leaks")
 _TYPES: dict[str, tuple[type, ...]] = {
     **dict.fromkeys(_LISTS, (list,)),
@@ -28,7 +29,8 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "jobs": (int,),
     "replace": (bool,),
 }
-_PATHS = ("json", "save_config")  # of this run only
+# Where things go is of one run: saved, it would make the next one overwrite the files of this.
+_PLACES = ("output", "bundle", "to", "into", "replace", "certificate", "report", "public_report", "json")
 _WORDS = {list: "a list of column names", dict: "a table", bool: "true or false", int: "a number", str: "a text"}
 
 
@@ -48,20 +50,17 @@ def read_config(path: str) -> dict[str, Any]:
 
 
 def write_config(options: Mapping[str, Any]) -> str:
-    """Return options as the TOML file that `read_config` reads: no password, no default."""
+    """Return options as the TOML file that `read_config` reads: no password, no default, not where things went."""
     plain, tables = [], []
     for name, value in options.items():
-        if value is None or value in ({}, []) or name in _PATHS:
+        if value is None or value in ({}, []) or name in _PLACES:
             continue
-        kept = without_password(value) if name in ("database", "to") else value
+        kept = without_password(value) if name == "database" else value
         if isinstance(kept, Mapping):
             tables += _table_lines([name], kept)
         else:
             plain.append(f"{_KEYS.get(name, name)} = {_toml(kept)}")
-    return "\n".join(["# shoal anonymize TABLE --config this-file", *plain, *tables, ""])
-
-
-_KEYS = {own: alias for alias, own in _ALIASES.items()}
+    return "\n".join(["# shoal anonymize TABLE -o FILE --config this-file", *plain, *tables, ""])
 
 
 def _table_lines(path: list[str], table: Mapping[str, Any]) -> list[str]:
@@ -88,7 +87,8 @@ def merge_options(given: Mapping[str, Any], config: Mapping[str, Any]) -> dict[s
     known = [_ALIASES.get(name, name) for name in given]
     for name, value in config.items():
         if name not in known:
-            raise InputError(f"The configuration has {name!r}, which is not an option{suggest(name, known)}")
+            names = [*(_KEYS.get(one, one) for one in known), *_KEYS]
+            raise InputError(f"The configuration has {name!r}, which is not an option{suggest(name, names)}")
         types = _TYPES.get(name, (str,))
         if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
             raise InputError(f"{name} in the configuration must be {_WORDS[types[0]]}.")

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from shoal.cli.sources import Input
 from shoal.errors import FileError, InputError
 from shoal.io import (
     STANDARD,
@@ -21,9 +22,15 @@ from shoal.io import (
     write_release_to_database,
 )
 from shoal.io.databases import read_name, scheme_of
-from shoal.io.databases.addresses import path_of
+from shoal.io.databases.addresses import path_of, same_database
+from shoal.io.dialect import Dialect
 from shoal.io.writing import Beside
 from shoal.release import Release
+
+_REPLACED = (
+    "An earlier file was replaced. If it was a release of these people and has left the house, the two can be "
+    "compared: see 'several releases' in the certificate."
+)
 
 
 @dataclass(frozen=True)
@@ -34,6 +41,7 @@ class File:
     certificate: str | None
     form: str | None
     escape_formulas: bool
+    dialect: Dialect
 
     def outputs(self) -> list[str | None]:
         """Return the files that will be written."""
@@ -41,6 +49,7 @@ class File:
 
     def write(self, release: Release, labels: Labels, beside: Sequence[Beside]) -> list[str]:
         """Write everything or nothing, and return what to say of it."""
+        again = self.path != STANDARD and os.path.exists(self.path)
         written = write_release(
             release.table,
             release.certificate,
@@ -49,13 +58,14 @@ class File:
             fmt=self.form,
             escape_formulas=self.escape_formulas,
             labels=labels,
+            dialect=self.dialect,
             beside=beside,
         )
         digest = f"(SHA-256 {written['file']['sha256'][:12]}...)"
         if self.certificate is None:
             return [f"Wrote the release {digest} without a certificate; --certificate FILE writes one."]
         where = self.certificate if self.path == STANDARD else f"{self.path} and {self.certificate}"
-        return [f"Wrote {where} {digest}."]
+        return [f"Wrote {where} {digest}.", *([_REPLACED] if again else [])]
 
 
 @dataclass(frozen=True)
@@ -101,22 +111,28 @@ class Bundle:
         """Write everything or nothing, and return what to say of it."""
         from shoal.bundle import fingerprint_of, write_bundle
 
+        again = os.path.exists(os.path.join(self.folder, "SHA256SUMS"))
         names = write_bundle(
             release, self.folder, form=self.form, labels=labels, escape_formulas=self.escape_formulas, beside=beside
         )
-        return [f"Wrote {', '.join(names)} into {self.folder} (fingerprint {fingerprint_of(self.folder)[:12]}...)."]
+        said = f"Wrote {', '.join(names)} into {self.folder} (fingerprint {fingerprint_of(self.folder)[:12]}...)."
+        return [said, *([_REPLACED] if again else [])]
 
 
 Destination = File | Database | Bundle
 
 
 def take_destination(
-    options: dict[str, Any], inputs: Sequence[str], outputs: Sequence[str | None], json: str | None
+    options: dict[str, Any],
+    source: Input,
+    inputs: Sequence[str],
+    outputs: Sequence[str | None],
+    json: str | None,
 ) -> Destination:
     """Take what is said of the destination out of the options, and check it before any work is done.
 
-    inputs: files that must not be overwritten; outputs: what else will be written; json: alone of these it may go to
-    standard output.
+    inputs: files besides the source that must not be overwritten; outputs: what else will be written, the two reports
+    first; json: alone of these it may go to standard output.
     """
     output, bundle, to = (options.pop(name, None) for name in ("output", "bundle", "to"))
     into, replace, certificate = (options.pop(name, None) for name in ("into", "replace", "certificate"))
@@ -128,12 +144,16 @@ def take_destination(
         )
     if to is None and (into is not None or replace):
         raise InputError("--into and --replace go with --to.")
+    dialect = _take_dialect(options, output, form)
+    inputs = [*source.files(), *inputs]
     found: Destination
     if output is not None:
         find_output(output, form)
-        found = File(output, certificate or certificate_path_of(output), form, escape)
+        found = File(output, certificate or certificate_path_of(output), form, escape, dialect)
     elif to is not None:
         found = _database(to, into, certificate, bool(replace), form)
+        if replace and same_database(source.database, to):
+            raise FileError("--replace into the database that is read could overwrite the original; use another one.")
         inputs = [*inputs, *([] if scheme_of(to) == "postgresql" else [path_of(to)])]
     else:
         if certificate is not None:
@@ -150,9 +170,22 @@ def take_destination(
     if STANDARD in outputs:
         raise FileError("Reports and options cannot go to standard output; name files.")
     refuse_output(list(inputs), named)
+    for path in outputs[:2]:
+        if path is not None and not path.lower().endswith((".html", ".htm")):
+            raise FileError(f"The report {path!r} is an HTML page; let its name end in .html.")
     if json == STANDARD and output == STANDARD:
         raise InputError("--json - and -o - both go to standard output; name a file for one of them.")
     return found
+
+
+def _take_dialect(options: dict[str, Any], output: str | None, form: str | None) -> Dialect:
+    """Take what is said of written CSV out of the options."""
+    mark, point = options.pop("output_separator", None), options.pop("output_decimal", None)
+    dialect = Dialect("\t" if mark in ("tab", "\\t") else mark or ",", decimal=point or ".")
+    dialect.check()
+    if (mark or point) and (output is None or find_output(output, form) != "csv"):
+        raise InputError("--output-separator and --output-decimal go with -o and CSV.")
+    return dialect
 
 
 def _refuse_inside(folder: str, paths: Sequence[str | None]) -> None:
@@ -163,7 +196,7 @@ def _refuse_inside(folder: str, paths: Sequence[str | None]) -> None:
 
 def _database(address: str, table: str | None, certificate: str | None, replace: bool, form: str | None) -> Database:
     if not is_address(address):
-        raise InputError(f"--to {address!r} is not an address such as postgresql://user@host/name.")
+        raise InputError("--to must be an address such as postgresql://user@host/name.")
     if table is None:
         raise InputError("--to needs --into: the name of the new table.")
     if form is not None:

@@ -17,8 +17,9 @@ from shoal.cli.config import write_config
 from shoal.cli.destinations import take_destination
 from shoal.cli.sources import Input
 from shoal.compilation import quiet as keep_quiet
-from shoal.errors import CheckError, InputError
-from shoal.io import STANDARD
+from shoal.errors import CheckError, FileError, InputError
+from shoal.io import STANDARD, refuse_output
+from shoal.io.serialising import as_polars
 from shoal.io.writing import Beside, write_all
 from shoal.progress import waiting
 from shoal.release import Release
@@ -40,8 +41,8 @@ def run_anonymize(
     source = Input.of(path, *(options.pop(name, None) for name in _SOURCE))
     reports = {edition: options.pop(name, None) for edition, name in REPORTS.items()}
     json = options.pop("json", None)
-    inputs = [*source.files(), *(path for path in (config, options.get("vault")) if path is not None)]
-    destination = take_destination(options, inputs, [*reports.values(), save_config], json)
+    inputs = [path for path in (config, options.get("vault")) if path is not None]
+    destination = take_destination(options, source, inputs, [*reports.values(), save_config], json)
     if not options.get("quasi_identifiers"):
         raise InputError("Say by which columns a person could be recognised: --qi age,sex,zip.")
     with keep_quiet() if quiet else contextlib.nullcontext():
@@ -50,7 +51,7 @@ def run_anonymize(
         pages = make_reports(release, reports, quiet=quiet)
         beside: list[Beside] = [*pages]
         if kept is not None:
-            beside.append((str(save_config), kept.encode()))
+            beside.append((str(save_config), kept.encode(errors="backslashreplace")))
         if json is not None:
             beside.append((json, release_as_json))
         with waiting("writing", shown=not quiet):
@@ -69,6 +70,10 @@ def run_verify(folder: str, *, json: str | None, quiet: bool) -> None:
     from shoal.bundle import verify_bundle
     from shoal.report import json_text
 
+    if json not in (None, STANDARD):
+        refuse_output([], [str(json)])
+        if os.path.realpath(str(json)).startswith(os.path.realpath(folder) + os.sep):
+            raise FileError(f"{json!r} is inside the folder that is checked; choose another place.")
     with waiting("reading", shown=not quiet):
         found = verify_bundle(folder)
     if json is not None:
@@ -121,12 +126,23 @@ def whatever_happens_to_the_screen(done: str = "the release was written") -> Ite
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, Python flushes it once more at the end
 
 
+def _say_presence(release: Release) -> list[tuple[str, str]]:
+    """Return for the house how many rows have quasi-identifiers that no other has, where these are original ones."""
+    c = release.certificate
+    if c["method"] == "centroid" or c["columns"]["smoothed"] or c["people"] != c["rows"]:
+        return []
+    names = [column["name"] for column in c["columns"]["quasi_identifiers"]]
+    alone = int((as_polars(release.table).group_by(names).len()["len"] == 1).sum())
+    said = f"{alone:,} of {c['rows']:,} rows have quasi-identifiers of their own: they show that such a person is there"
+    return [("presence", said)]
+
+
 def show_release(release: Release, console: Console) -> None:
     """Print what is guaranteed, what is not, and the columns."""
     facts = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
     facts.add_column(style="bold", no_wrap=True)
     facts.add_column()
-    for name, text in release.summary():
+    for name, text in [*release.summary(), *_say_presence(release)]:
         facts.add_row(name, Text(text))
     console.print(facts)
     columns = Table("column", "role", "kind", box=None, padding=(0, 2, 0, 0))

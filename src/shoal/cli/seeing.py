@@ -47,11 +47,11 @@ def run_assess(
         raise InputError(f"--chart-format {fmt!r} is not known; choose from {', '.join(FORMATS)}.")
     if folder is not None and not os.path.isdir(folder):
         raise FileError(f"The folder {folder!r} does not exist; make it first.")
-    _refuse([*original.files(), *released.files(), certificate], [*pages.values(), json])
     after = str(released.path)
     beside = certificate_path_of(after)
     if certificate is None and beside is not None and os.path.exists(beside):
         certificate = beside
+    _refuse([*original.files(), *released.files(), certificate], [*pages.values(), json])
     note = None if certificate is None else read_certificate(certificate, after)
     with keep_quiet() if quiet else contextlib.nullcontext():
         tables = [source.read(quiet=quiet).table for source in (original, released)]
@@ -208,5 +208,5 @@ def _show_inspection(found: Inspection, source: Input, console: Console) -> None
     console.print(Text(found.reading))
     console.print()
     console.print(Text("Roles are for you to decide. To paste, and to think about first:"))
-    console.print(Text(found.as_command(source.name)), soft_wrap=True)
+    console.print(Text(found.as_command(*source.words())), soft_wrap=True)
     sys.stdout.flush()

@@ -35,24 +35,24 @@ class Input:
     ) -> Self:
         """Check what a command line says, and return it as a source."""
         if path is not None and is_address(path):
-            raise InputError(
-                f"{without_password(path)!r} is a database; write --from {without_password(path)} --query ..."
-            )
+            raise InputError(f"That is a database; write --from {without_password(path)} --query ...")
         if (path is None) == (database is None):
             raise InputError("Name a file, or a database with --from and --query; one of the two.")
         if (database is None) != (query is None):
             raise InputError("--from and --query go together: --from sqlite:///file.db --query 'select * from people'.")
         if database is not None and not is_address(database):
-            raise InputError(f"--from {database!r} is not an address such as postgresql://user@host/name.")
+            raise InputError("--from must be an address such as postgresql://user@host/name.")
         reading = Reading(form, "\t" if separator in ("tab", "\\t") else separator, encoding, decimal, sheet)
         return cls(path, reading, database, query)
 
-    @property
-    def name(self) -> str:
-        """What to call it in a command to paste."""
+    def words(self) -> list[str]:
+        """Return the words of a command line that name this table, to paste; no password."""
         if self.database is not None:
-            return f"--from {without_password(self.database)} --query '...'"
-        return "people.csv" if self.path == STANDARD else str(self.path)
+            return ["--from", without_password(self.database), "--query", str(self.query)]
+        how = {"--input-format": self.how.form, "--separator": self.how.separator, "--encoding": self.how.encoding,
+               "--decimal": self.how.decimal, "--sheet": self.how.sheet}  # fmt: skip
+        given = [word for option, value in how.items() if value is not None for word in (option, value)]
+        return ["people.csv" if self.path == STANDARD else str(self.path), *given]
 
     def files(self) -> list[str]:
         """Return the files that must not be overwritten."""

@@ -220,7 +220,9 @@ def _open_with_pyreadstat(name: str, *, stata: bool) -> tuple[Callable[[list[str
     try:
         import pyreadstat
     except ImportError:
-        raise InputError(f"Reading {Path(name).name!r} needs pyreadstat; pip install 'shoal[files]'.") from None
+        raise InputError(
+            f"Reading {Path(name).name!r} needs pyreadstat: pip install '.[files]' in shoal's folder."
+        ) from None
     reader = pyreadstat.read_dta if stata else pyreadstat.read_xport
 
     def read(columns: list[str]) -> dict[str, Floats]:

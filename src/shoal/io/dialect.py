@@ -27,6 +27,8 @@ _SEPARATORS = {"\t": "tabs", ";": "semicolons", "|": "bars", ",": "commas"}
 _WINDOWS = "cp1252"  # what is guessed where text is not UTF-8
 _SAMPLE = 1 << 16  # bytes looked at to guess the separator
 _CHUNK = 1 << 20
+_MOSTLY = 0.8  # share of numbers in a column of which it is said that some cells are none
+_DAYS = r"^[0-9]{1,2}[./][0-9]{1,2}[./][0-9]{4}$"
 
 
 @dataclass(frozen=True)
@@ -54,11 +56,11 @@ class Dialect:
         if mark is not None and mark == self.decimal:
             raise InputError(f"separator and decimal are both {mark!r}; one of them must be something else.")
         try:
-            codecs.lookup(self.encoding or "utf-8")
-        except LookupError:
-            raise InputError(
-                f"encoding={self.encoding!r} is not known; utf-8, cp1252 or latin-1, for instance."
-            ) from None
+            known = self.encoding is None or getattr(codecs.lookup(self.encoding), "_is_text_encoding", True)
+        except (LookupError, ValueError):
+            known = False
+        if not known or self.encoding == "":
+            raise InputError(f"encoding={self.encoding!r} is not known; utf-8, cp1252 or latin-1, for instance.")
 
     def describe(self) -> str:
         """Return the dialect in words."""
@@ -69,8 +71,11 @@ class Dialect:
         )
 
 
-def read_csv(data: bytes, asked: Dialect) -> tuple[pl.DataFrame, Dialect]:
-    """Return the table of a CSV file, types inferred from all rows, and the dialect it was read in."""
+_PLAIN = Dialect(",", "utf-8", ".")
+
+
+def read_csv(data: bytes, asked: Dialect) -> tuple[pl.DataFrame, list[str]]:
+    """Return the table of a CSV file, types inferred from all rows, and what people should know of how it was read."""
     data, encoding = _to_utf8(data, asked.encoding)
     data, told = _take_hint(data)
     separator = asked.separator or told or _guess_separator(data)
@@ -86,7 +91,10 @@ def read_csv(data: bytes, asked: Dialect) -> tuple[pl.DataFrame, Dialect]:
         _refuse_short_rows(data, separator, len(names))
     table = table.rename({name: re.sub(_ESCAPED, r"\1", name) for name in names})
     decimal = asked.decimal or _guess_decimal(table, separator)
-    return table.select(infer_type(column, decimal) for column in table), Dialect(separator, encoding, decimal)
+    found = table.select(infer_type(column, decimal) for column in table)
+    dialect = Dialect(separator, encoding, decimal)
+    notes = [] if dialect == _PLAIN else [dialect.describe()]
+    return found, [*notes, *note_columns(found, table, decimal)]
 
 
 def _to_utf8(data: bytes, asked: str | None) -> tuple[bytes, str]:
@@ -225,7 +233,47 @@ def _infer_rest(column: pl.Series) -> pl.Series:
     if column.drop_nulls().is_in(["true", "false"]).all():
         return column == "true"
     times = infer_times(column)
+    if times is None and (days := infer_days(column)) is not None:
+        return days[0]
     return column.str.replace(_ESCAPED, "$1") if times is None else times
+
+
+def infer_days(column: pl.Series) -> tuple[pl.Series, str] | None:
+    """Return a text column of days written 31.12.2020 or 12/31/2020 as dates, and which comes first.
+
+    With slashes only if some day of the column is above 12, so that there is one way to read it.
+    """
+    if not _all_match(column, _DAYS):
+        return None
+    dotted = _all_match(column, r"^[^/]*$")
+    if not dotted and not _all_match(column, r"^[^.]*$"):
+        return None
+    form = column.str.replace_all(".", "/", literal=True)
+    ways = {"day first": form.str.to_date("%d/%m/%Y", strict=False)}
+    if not dotted:
+        ways["month first"] = form.str.to_date("%m/%d/%Y", strict=False)
+    whole = {how: dates for how, dates in ways.items() if dates.null_count() == column.null_count()}
+    how, dates = next(iter(whole.items())) if len(whole) == 1 else ("", None)
+    return None if dates is None else (dates, how)
+
+
+def note_columns(table: pl.DataFrame, texts: pl.DataFrame, decimal: str = ".") -> list[str]:
+    """Return what people should know of how columns of text were read, or were not."""
+    notes = []
+    for text in texts:
+        if table[text.name].dtype == pl.Date and (found := infer_days(text)) is not None:
+            notes.append(f"column {text.name!r} as dates, {found[1]}")
+        if table[text.name].dtype != pl.String or (known := text.drop_nulls()).is_empty():
+            continue
+        if _all_match(text, _DAYS):
+            notes.append(f"column {text.name!r} as text: its days may be read in two ways; write them as 2020-12-31")
+            continue
+        numbers = known.str.contains(_DECIMAL_COMMA if decimal == "," else _FLOAT).sum()
+        if _MOSTLY * len(known) <= numbers < len(known):
+            notes.append(
+                f"column {text.name!r} as text: {len(known) - numbers:,} of its {len(known):,} cells are no numbers"
+            )
+    return notes
 
 
 def infer_times(column: pl.Series) -> pl.Series | None:

@@ -10,10 +10,12 @@ import zipfile
 from typing import Any
 
 import polars as pl
+import polars.selectors as cs
 
 from shoal.errors import FileError, InputError, suggest
-from shoal.io.dialect import check_names
+from shoal.io.dialect import check_names, infer_days, infer_times, note_columns
 from shoal.io.formats import need_extra
+from shoal.io.guarding import in_our_words
 from shoal.io.labels import Labels
 from shoal.io.memory import check_room
 
@@ -25,10 +27,15 @@ _LONGEST_TEXT = 32_767
 _CHUNK = 1 << 20
 _TABLE, _LABELS = "release", "labels"
 
-# In the XML of a sheet: a cell with a formula; one of which Excel has not kept the value; one with an error for value.
-_FORMULA = re.compile(rb"<f\b")
-_EMPTY_FORMULA = re.compile(rb"<c\b[^>]*>\s*(?:<f\b[^>]*/>|<f\b[^>]*>[^<]*</f>)\s*(?:<v\s*/>|<v\b[^>]*></v>)?\s*</c>")
-_ERROR = re.compile(rb'<c\b[^>]*\bt="e"')
+# In the XML of a sheet, with or without a prefix of its namespace: cells, formulas and values in them, and errors.
+_CELL = re.compile(rb"<(?:\w+:)?c\b([^>]*[^/>])?>(.*?)</(?:\w+:)?c>", re.DOTALL)
+_FORMULA = re.compile(rb"<(?:\w+:)?f\b")
+_VALUE = re.compile(rb"<(?:\w+:)?(?:v|is)\b[^>]*>[^<]")
+_ERROR = re.compile(rb"<(?:\w+:)?c\b[^>]*\bt=[\"']e[\"']")
+_TEXT_RESULT = re.compile(rb"\bt=[\"']str[\"']")  # whose value may be an empty text
+_ROW = re.compile(rb"<(?:\w+:)?row\b[^>]*?\br=[\"'](\d+)")
+_FAR = re.compile(rb"<(?:\w+:)?c\b[^>]*?\br=[\"']([A-Z]{2,})\d")
+_PER_PLACE = 40.0  # bytes for every place of the rectangle that a sheet fills, with cells or not
 
 
 def read_excel(data: bytes, sheet: str | None = None) -> tuple[pl.DataFrame, list[str]]:
@@ -37,29 +44,53 @@ def read_excel(data: bytes, sheet: str | None = None) -> tuple[pl.DataFrame, lis
         import fastexcel
     except ImportError:
         raise need_extra("files", "fastexcel") from None
-    zipped = data.startswith(b"PK")
-    if zipped:
-        _refuse_bomb(data)
     logging.getLogger("fastexcel").setLevel(logging.ERROR)  # it tells of empty columns
-    try:
+    zipped = data.startswith(b"PK")
+    with in_our_words("It is not a complete Excel workbook, or it has a password."):
+        if zipped:
+            _refuse_bomb(data)
         book = fastexcel.read_excel(data)
         name = _choose_sheet(book.sheet_names, sheet)
         notes = [] if len(book.sheet_names) == 1 else [f"sheet {name!r} of {len(book.sheet_names)}"]
-        header = book.load_sheet(name, header_row=None, n_rows=1, dtypes="string").to_polars()
-        names = ["" if cell is None else str(cell) for cell in (header.row(0) if len(header) else ())]
-        table = book.load_sheet(name, schema_sample_rows=None).to_polars()
-    except fastexcel.FastExcelError:  # its words may quote cells
-        raise FileError("It is not a complete Excel workbook, or it has a password.") from None
-    check_names(names, f"header (the first row) of sheet {name!r}")
-    if len(table.columns) != len(names):
-        raise FileError(f"Sheet {name!r} has cells beyond its header; every column needs a name.")
-    table.columns = names
+        if zipped:
+            xml = _sheet_xml(data, book.sheet_names.index(name))
+            _check_extent(xml)
+            notes += _check_formulas(xml, name)
+        else:
+            notes.append("whether formulas of an .xls have values cannot be told")
+        table = _load(book, name)
+        notes += _note_lost(book, name, table)
     table = table.filter(~pl.all_horizontal(pl.all().is_null()))
     if table.is_empty():
         raise FileError(f"Sheet {name!r} has a header but no rows.")
-    if zipped:
-        notes += _check_formulas(data, book.sheet_names.index(name), name)
-    return table.select(_narrow_times(narrow(column)) for column in table), notes
+    found = table.select(_narrow_times(narrow(column)) for column in table)
+    return found, [*notes, *note_columns(found, table.select(cs.string()))]
+
+
+def _load(book: Any, name: str) -> pl.DataFrame:
+    """Return a sheet, its first row as header."""
+    header = book.load_sheet(name, header_row=None, n_rows=1, dtypes="string").to_polars()
+    names = ["" if cell is None else str(cell) for cell in (header.row(0) if len(header) else ())]
+    if not names:
+        raise FileError(f"Sheet {name!r} is empty.")
+    check_names(names, f"first row of sheet {name!r}, its header,")
+    table: pl.DataFrame = book.load_sheet(name, schema_sample_rows=None).to_polars()
+    if table.width != len(names):
+        raise FileError(f"Sheet {name!r} has cells beyond its header; every column needs a name.")
+    table.columns = names
+    return table
+
+
+def _note_lost(book: Any, name: str, table: pl.DataFrame) -> list[str]:
+    """Return a note for every column of numbers, days or truths in which a text such as n/a was taken for missing."""
+    suspected = [i for i, column in enumerate(table) if column.dtype != pl.String and column.null_count()]
+    if not suspected:
+        return []
+    texts = book.load_sheet(name, dtypes="string", use_columns=suspected).to_polars()
+    lost = {
+        table.columns[i]: (table[:, i].is_null() & texts[:, j].is_not_null()).sum() for j, i in enumerate(suspected)
+    }
+    return [f"column {column!r}: {n:,} cells such as n/a as missing" for column, n in lost.items() if n]
 
 
 def narrow(column: pl.Series) -> pl.Series:
@@ -72,7 +103,12 @@ def narrow(column: pl.Series) -> pl.Series:
 
 
 def _narrow_times(column: pl.Series) -> pl.Series:
-    """Return times that are all midnights as dates, which Excel does not tell apart."""
+    """Return times that are all midnights, and texts that are all days, as dates."""
+    if column.dtype == pl.String:
+        days = infer_times(column)
+        if days is None and (found := infer_days(column)) is not None:
+            days = found[0]
+        return column if days is None else days
     if not isinstance(column.dtype, pl.Datetime):
         return column
     known = column.drop_nulls()
@@ -90,33 +126,41 @@ def _choose_sheet(names: list[str], asked: str | None) -> str:
 
 def _refuse_bomb(data: bytes) -> None:
     """Refuse a workbook whose parts would unpack to more than memory holds, whatever sizes it declares."""
-    try:
-        with zipfile.ZipFile(io.BytesIO(data)) as parts:
-            check_room(_PER_BYTE * sum(part.file_size for part in parts.infolist()), "The workbook")
-            unpacked = 0
-            for part in parts.infolist():
-                with parts.open(part) as stream:
-                    while piece := stream.read(_CHUNK):
-                        unpacked += len(piece)
-            check_room(_PER_BYTE * unpacked, "The workbook")
-    except FileError:
-        raise
-    except (zipfile.BadZipFile, zipfile.LargeZipFile, NotImplementedError, RuntimeError, EOFError, OSError, ValueError):
-        raise FileError("It is not a complete Excel workbook, or it has a password.") from None
+    with zipfile.ZipFile(io.BytesIO(data)) as parts:
+        check_room(_PER_BYTE * sum(part.file_size for part in parts.infolist()), "The workbook")
+        unpacked = 0
+        for part in parts.infolist():
+            with parts.open(part) as stream:
+                while piece := stream.read(_CHUNK):
+                    unpacked += len(piece)
+        check_room(_PER_BYTE * unpacked, "The workbook")
 
 
-def _check_formulas(data: bytes, index: int, name: str) -> list[str]:
+def _check_formulas(xml: bytes, name: str) -> list[str]:
     """Refuse formulas without a value, which would be read as missing; tell of those with one, and of errors."""
-    xml = _sheet_xml(data, index)
-    empty = len(_EMPTY_FORMULA.findall(xml))
+    formulas = empty = 0
+    for about, inside in _CELL.findall(xml) if _FORMULA.search(xml) else []:
+        if _FORMULA.search(inside):
+            formulas += 1
+            empty += not _VALUE.search(inside) and not _TEXT_RESULT.search(about)
     if empty:
         raise FileError(
             f"Sheet {name!r} has {empty:,} formula cells without a value; open it in Excel and save it, or paste the "
             "values."
         )
-    formulas, errors = len(_FORMULA.findall(xml)), len(_ERROR.findall(xml))
+    errors = len(_ERROR.findall(xml))
     notes = [f"{formulas:,} formula cells, by the values last computed"] if formulas else []
     return [*notes, f"{errors:,} cells with an error such as #N/A, as missing"] if errors else notes
+
+
+def _check_extent(xml: bytes) -> None:
+    """Refuse a sheet with a cell so far from the others that the rectangle of all would not fit into memory."""
+    rows = max((int(row) for row in _ROW.findall(xml)), default=0)
+    letters = max(set(_FAR.findall(xml)), key=lambda far: (len(far), far), default=b"Z")
+    columns = 0
+    for letter in letters:
+        columns = 26 * columns + letter - 64
+    check_room(_PER_PLACE * rows * columns, "The sheet")
 
 
 def _sheet_xml(data: bytes, index: int) -> bytes:
@@ -125,11 +169,14 @@ def _sheet_xml(data: bytes, index: int) -> bytes:
         names = set(parts.namelist())
         if not {"xl/workbook.xml", "xl/_rels/workbook.xml.rels"} <= names:
             return b""
-        order = re.findall(rb'<(?:\w+:)?sheet\b[^>]*\br:id="([^"]+)"', parts.read("xl/workbook.xml"))
+        order = [
+            found[1]
+            for found in re.findall(rb"<(?:\w+:)?sheet\b[^>]*?\s\w+:id=([\"'])(.*?)\1", parts.read("xl/workbook.xml"))
+        ]
         relations = parts.read("xl/_rels/workbook.xml.rels")
         targets = {}
-        for relation in re.findall(rb"<Relationship\b[^>]*>", relations):
-            identity, target = re.search(rb'\bId="([^"]+)"', relation), re.search(rb'\bTarget="([^"]+)"', relation)
+        for relation in re.findall(rb"<(?:\w+:)?Relationship\b[^>]*>", relations):
+            identity, target = (re.search(rb"\b%s=[\"']([^\"']+)" % name, relation) for name in (b"Id", b"Target"))
             if identity and target:
                 targets[identity[1]] = target[1].decode()
         target_path = targets.get(order[index], "") if index < len(order) else ""
@@ -198,7 +245,7 @@ def _for_excel(column: pl.Series) -> pl.Series:
     elif column.dtype.is_integer():
         problem = "whole numbers of more than 15 digits" if (known.cast(pl.Int128).abs() > _EXACT).any() else None
     elif column.dtype.is_float():
-        problem = "infinite numbers" if known.is_infinite().any() else None
+        problem = "numbers that are infinite or above 1.797e308" if (known.abs() > 1.797e308).any() else None
     elif column.dtype == pl.Date or (isinstance(column.dtype, pl.Datetime) and column.dtype.time_zone is None):
         problem = "dates before March 1900" if (known.dt.date() < _FIRST_DATE).any() else None
     elif column.dtype != pl.Boolean:

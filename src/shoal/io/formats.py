@@ -34,6 +34,7 @@ _ENDINGS: dict[str, Format] = {
     ".ssp": "xport",
 }
 _COMPRESSED: dict[str, Compression] = {".gz": "gzip", ".zst": "zstd"}
+_DATABASES = {".db": "sqlite", ".sqlite": "sqlite", ".sqlite3": "sqlite", ".duckdb": "duckdb"}
 _OLD_EXCEL = (".xls", ".xlsm")
 
 
@@ -50,9 +51,15 @@ def find_format(path: str, fmt: str | None = None) -> Format:
     if ending not in _ENDINGS:
         raise InputError(
             f"{Path(path).name!r} has the ending {ending!r}, which is not known; use {', '.join(_ENDINGS)}, or say "
-            "the format."
+            f"the format{_hint(path)}."
         )
     return _ENDINGS[ending]
+
+
+def _hint(path: str) -> str:
+    """Return how to name a database, if that is what a file's name looks like."""
+    kind = _DATABASES.get(_ending(path))
+    return "" if kind is None else f"; as a database it is {kind}:///{path}"
 
 
 def find_compression(path: str) -> Compression | None:
@@ -62,10 +69,12 @@ def find_compression(path: str) -> Compression | None:
 
 def find_output(path: str, fmt: str | None = None) -> Format:
     """Return the format in which a file of this name is written, refusing those that are only read."""
-    form = find_format(path, fmt)
-    if form not in WRITTEN or (fmt is None and _ending(path) in _OLD_EXCEL):
+    known = fmt is not None or path == STANDARD or _ending(path) in _ENDINGS
+    form = find_format(path, fmt) if known else None
+    if form is None or form not in WRITTEN or (fmt is None and _ending(path) in _OLD_EXCEL):
         raise InputError(
-            f"{Path(path).name!r} cannot be written as {form}; choose .csv, .parquet, .arrow, .xlsx or .dta."
+            f"{Path(path).name!r} cannot be written{f' as {form}' if form else ''}; choose .csv, .parquet, "
+            f".arrow, .xlsx or .dta{_hint(path)}."
         )
     if find_compression(path) is not None and form != "csv":
         raise InputError(f"{Path(path).name!r}: only CSV is compressed on writing; leave out the last ending.")
@@ -74,7 +83,10 @@ def find_output(path: str, fmt: str | None = None) -> Format:
 
 def need_extra(extra: str, package: str) -> FileError:
     """Return the error for a format whose reader is not installed."""
-    return FileError(f"This needs the package {package!r}: pip install 'shoal[{extra}]'.")
+    return FileError(
+        f"This needs the package {package!r}, which comes with the extra {extra!r}: pip install '.[{extra}]' in the "
+        "folder of shoal."
+    )
 
 
 def _ending(path: str) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import datetime
 import gzip
 import hashlib
 import io
@@ -9,16 +11,19 @@ import json
 import os
 import sys
 import zlib
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import polars as pl
+import polars.selectors as cs
 
 from shoal.errors import FileError
 from shoal.io.dialect import Dialect, read_csv
 from shoal.io.excel import read_excel
 from shoal.io.formats import STANDARD, Format, find_format, need_extra
+from shoal.io.guarding import in_our_words
 from shoal.io.labels import Labels
 from shoal.io.memory import check_room
 from shoal.io.statistical import read_statistical
@@ -29,7 +34,10 @@ LABELS_KEY = "shoal.labels"  # of the metadata of Parquet files
 _PER_BYTE: dict[Format, float] = {"csv": 9.0, "arrow": 3.0, "stata": 12.0, "spss": 15.0, "por": 15.0, "xport": 15.0}
 _PER_CELL = 24.0
 _CHUNK = 1 << 20
-_UNREADABLE = (pl.exceptions.PolarsError, OSError, UnicodeDecodeError, pl.exceptions.PanicException)
+_FIRST_DAY, _LAST_DAY = (
+    day.toordinal() - datetime.date(1970, 1, 1).toordinal() for day in (datetime.date.min, datetime.date.max)
+)
+_PER_DAY = {"ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
 
 
 @dataclass(frozen=True)
@@ -87,20 +95,28 @@ def read_source(path: str, how: Reading | None = None) -> Source:
     form = find_format(path, how.form)
     dialect = Dialect(how.separator, how.encoding, how.decimal)
     dialect.check()
-    try:
+    with _naming(path, form):
         data = _decompress(_read_bytes(path, form), form)
         check_room(_PER_BYTE.get(form, 1.0) * len(data), "It")
         catalog = Path(path).with_suffix(".sas7bcat") if form == "sas" and path != STANDARD else None
         if catalog is not None and catalog.is_file():
             table, labels = read_statistical(data, form, _read_bytes(os.fspath(catalog), form))
-            return Source(table, labels, [f"labels of codes from {catalog.name}"])
-        return _read(data, form, dialect, how.sheet)
+            found = Source(table, labels, [f"labels of codes from {catalog.name}"])
+        else:
+            found = _read(data, form, dialect, how.sheet)
+        refuse_odd_times(found.table)
+    return found
+
+
+@contextlib.contextmanager
+def _naming(path: str, form: Format) -> Iterator[None]:
+    """Say in an error which file it is about; the reader's own words may quote cells, so they are not passed on."""
+    odd = "Its rows do not all fit the header" if form == "csv" else f"It is not a complete {form} file"
+    try:
+        with in_our_words(lambda error: f"{odd} ({type(error).__name__})."):
+            yield
     except FileError as error:
         raise FileError(f"Cannot read {path!r} as {form}. {error}") from None
-    except _UNREADABLE as error:
-        # The reader's own words may quote cells, so they are not passed on.
-        reason = "Its rows do not all fit the header" if form == "csv" else f"It is not a complete {form} file"
-        raise FileError(f"Cannot read {path!r} as {form}. {reason} ({type(error).__name__}).") from None
 
 
 def _read_bytes(path: str, form: Format) -> bytes:
@@ -119,9 +135,8 @@ def _read_bytes(path: str, form: Format) -> bytes:
 
 def _read(data: bytes, form: Format, dialect: Dialect, sheet: str | None) -> Source:
     if form == "csv":
-        table, found = read_csv(data, dialect)
-        plain = Dialect(",", "utf-8", ".")
-        return Source(table, notes=[] if found == plain else [found.describe()])
+        table, notes = read_csv(data, dialect)
+        return Source(table, notes=notes)
     if form == "excel":
         table, notes = read_excel(data, sheet)
         return Source(table, notes=notes)
@@ -133,18 +148,33 @@ def _read(data: bytes, form: Format, dialect: Dialect, sheet: str | None) -> Sou
 
 def _read_binary(data: bytes, form: Format) -> Source:
     if form == "parquet":
-        scanned = pl.scan_parquet(io.BytesIO(data))
-        cells = scanned.select(pl.len()).collect().item() * len(scanned.collect_schema())
-        check_room(_PER_CELL * cells, "It")
+        _check_cells(pl.scan_parquet(io.BytesIO(data)))
         note = pl.read_parquet_metadata(io.BytesIO(data)).get(LABELS_KEY)
         return Source(pl.read_parquet(io.BytesIO(data)), Labels() if note is None else Labels.from_text(note))
     if data.startswith(b"ARROW1"):
+        _check_cells(pl.scan_ipc(io.BytesIO(data)))
         return Source(pl.read_ipc(io.BytesIO(data)))
     return Source(pl.read_ipc_stream(io.BytesIO(data)))
 
 
+def _check_cells(scanned: pl.LazyFrame) -> None:
+    """Refuse a table of more cells than memory holds, however little of the file they take."""
+    rows = scanned.select(pl.len()).collect().item()
+    check_room(_PER_CELL * rows * len(scanned.collect_schema()), "It")
+
+
+def refuse_odd_times(table: pl.DataFrame) -> None:
+    """Refuse days and times of the years before 1 and after 9999, among them infinity, which Python does not have."""
+    for column in table.select(cs.date() | cs.datetime()):
+        unit = column.dtype.time_unit if isinstance(column.dtype, pl.Datetime) else None
+        days = column.cast(pl.Int64) // (1 if unit is None else _PER_DAY[unit])
+        if ((days < _FIRST_DAY) | (days > _LAST_DAY)).any():
+            raise FileError(f"Column {column.name!r} has days before the year 1 or after 9999, or infinity; mend them.")
+
+
 def _decompress(data: bytes, form: Format) -> bytes:
     """Return what is in a gzip or zstd file, as much as memory holds; anything else as it is."""
+    zstd_errors: tuple[type[Exception], ...] = ()
     if data.startswith(b"\x1f\x8b"):
         stream: Any = gzip.GzipFile(fileobj=io.BytesIO(data))
     elif data.startswith(b"\x28\xb5\x2f\xfd"):
@@ -152,6 +182,7 @@ def _decompress(data: bytes, form: Format) -> bytes:
             import zstandard
         except ImportError:
             raise need_extra("files", "zstandard") from None
+        zstd_errors = (zstandard.ZstdError,)
         stream = zstandard.ZstdDecompressor().stream_reader(io.BytesIO(data), read_across_frames=True)
     else:
         return data
@@ -164,9 +195,7 @@ def _decompress(data: bytes, form: Format) -> bytes:
         raise
     except (OSError, EOFError, zlib.error):
         raise FileError("It is not a complete gzip file.") from None
-    except Exception as error:
-        if type(error).__name__ != "ZstdError":
-            raise
+    except zstd_errors:
         raise FileError("It is not a complete zstd file.") from None
     return found.getvalue()
 

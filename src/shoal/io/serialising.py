@@ -8,9 +8,10 @@ from typing import Any
 
 import narwhals.stable.v2 as nw
 import polars as pl
+import polars.selectors as cs
 
 from shoal.errors import InputError
-from shoal.io.dialect import FORMULA
+from shoal.io.dialect import FORMULA, Dialect
 from shoal.io.excel import write_excel
 from shoal.io.formats import Compression, Format, need_extra
 from shoal.io.labels import Labels
@@ -47,10 +48,13 @@ def table_to_bytes(
     escape_formulas: bool = True,
     labels: Labels | None = None,
     compression: Compression | None = None,
+    dialect: Dialect | None = None,
 ) -> bytes:
     """Return the table as the bytes of a file; labels of columns that it does not have are left out."""
     frame = as_polars(table)
     kept = Labels() if labels is None else labels.only(frame.columns)
+    if form in ("csv", "excel"):
+        frame = _for_text(frame, form)
     buffer = io.BytesIO()
     try:
         if form == "excel":
@@ -62,7 +66,9 @@ def table_to_bytes(
         elif form == "arrow":
             frame.write_ipc(buffer)
         else:
-            (_escape(frame) if escape_formulas else frame).write_csv(buffer)
+            separator, decimal = (",", ".") if dialect is None else (dialect.separator or ",", dialect.decimal or ".")
+            plain = _escape(frame) if escape_formulas else frame
+            plain.write_csv(buffer, separator=separator, decimal_comma=decimal == ",")
     except InputError:
         raise
     except _UNFIT:
@@ -70,6 +76,30 @@ def table_to_bytes(
         column = f"column {odd[0]!r}" if odd else "some column"
         raise InputError(f"{form} cannot hold {column} of this table; convert it, or choose another format.") from None
     return _compress(buffer.getvalue(), compression)
+
+
+def _for_text(frame: pl.DataFrame, form: str) -> pl.DataFrame:
+    """Return a table whose rows and cells come back from a file of text as they are; refuse one that would not."""
+    empty = frame.select(pl.all_horizontal(pl.all().is_null()).sum()).item() if frame.width else 0
+    if empty:
+        raise InputError(
+            f"{form} cannot hold the {empty:,} rows without any value, which would be read as blank lines; choose "
+            ".parquet, or drop them."
+        )
+    if form == "excel":
+        return frame
+    for column in frame.select(cs.string()):
+        if column.str.contains("\0", literal=True).any():
+            raise InputError(f"csv cannot hold column {column.name!r}, which has NUL characters; choose .parquet.")
+    nanoseconds = [
+        name for name, dtype in frame.schema.items()
+        if dtype == pl.Datetime("ns") and (frame[name].drop_nulls().cast(pl.Int64) % 1000 == 0).all()
+    ]  # fmt: skip
+    return frame.with_columns(
+        pl.col(nanoseconds).cast(pl.Datetime("us")),
+        # No number is a missing one, and -0.0, which would look like another number, is 0.0.
+        pl.when(cs.float().is_nan()).then(None).when(cs.float() == 0).then(0.0).otherwise(cs.float()).name.keep(),
+    )
 
 
 def _compress(data: bytes, compression: Compression | None) -> bytes:

@@ -16,6 +16,7 @@ import polars as pl
 from shoal.errors import FileError, InputError
 from shoal.io.excel import narrow
 from shoal.io.formats import Format, need_extra
+from shoal.io.guarding import in_our_words
 from shoal.io.labels import Code, Labels, apply_labels
 from shoal.io.memory import check_room
 
@@ -45,16 +46,16 @@ def read_statistical(data: bytes, form: Format, catalog: bytes | None = None) ->
         "sas": pyreadstat.read_sas7bdat,
         "xport": pyreadstat.read_xport,
     }
-    try:
+    with in_our_words(f"It is not a complete {_NAMES[form]} file."):
         if form in ("spss", "sas"):  # which may be compressed
-            held = readers[form](io.BytesIO(data), metadataonly=True)[1]
+            held = readers[form](io.BytesIO(data), metadataonly=True, output_format="polars")[1]
+            if (held.number_rows or 0) < 0:
+                raise FileError("It does not say how many rows it has; save it again, not compressed.")
             check_room(_PER_CELL * (held.number_rows or 0) * held.number_columns, "It")
         table, about = readers[form](io.BytesIO(data), output_format="polars")
-        named = {} if catalog is None else pyreadstat.read_sas7bcat(io.BytesIO(catalog))[1].value_labels
-    except FileError:
-        raise
-    except Exception:  # noqa: BLE001, whatever goes wrong in a file that is damaged; its words may quote cells
-        raise FileError(f"It is not a complete {_NAMES[form]} file.") from None
+        named = {}
+        if catalog is not None:
+            named = pyreadstat.read_sas7bcat(io.BytesIO(catalog), output_format="polars")[1].value_labels
     if not table.width or table.is_empty():
         raise FileError("The file has no rows.")
     columns, values = {}, {}

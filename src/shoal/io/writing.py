@@ -16,6 +16,7 @@ from typing import Any
 
 from shoal.errors import FileError
 from shoal.io.databases import scheme_of, staged_table
+from shoal.io.dialect import Dialect
 from shoal.io.formats import STANDARD, find_compression, find_output
 from shoal.io.labels import Labels
 from shoal.io.serialising import table_to_bytes
@@ -34,6 +35,7 @@ def write_release(
     fmt: str | None = None,
     escape_formulas: bool = True,
     labels: Labels | None = None,
+    dialect: Dialect | None = None,
     beside: Sequence[Beside] = (),
 ) -> dict[str, Any]:
     """Write table and certificate, both or neither, and return the certificate with the table's SHA-256.
@@ -47,10 +49,14 @@ def write_release(
     named = [*([] if note_path is None else [note_path]), *(name for name, _ in beside if name != STANDARD)]
     refuse_output([], [target, *named])
     compression = find_compression(target)
-    data = table_to_bytes(table, form, escape_formulas=escape_formulas, labels=labels, compression=compression)
+    data = table_to_bytes(
+        table, form, escape_formulas=escape_formulas, labels=labels, compression=compression, dialect=dialect
+    )
     note: dict[str, Any] = {"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data), "format": form}
     if form == "csv":
         note["formulas_escaped"] = escape_formulas
+        if dialect is not None and dialect.describe() != Dialect().describe():
+            note["dialect"] = dialect.describe()
     written = {**certificate, "file": note}
     files: list[Beside] = [(target, data), *_with_certificate(note_path, beside)]
     write_all(files, written)
@@ -73,6 +79,8 @@ def write_release_to_database(
     kind of database and the table, not the server or the user.
     """
     note_path = str(certificate_path_of(name)) if certificate_path is None else os.fspath(certificate_path)
+    if certificate_path is None and os.path.exists(note_path) and not replace:
+        raise FileError(f"{note_path!r} is there already, of another release; name a file for the certificate.")
     refuse_output([], [note_path, *(path for path, _ in beside if path != STANDARD)])
     written = {**certificate, "file": {"database": scheme_of(database), "table": name}}
     with staged_table(table, database, name, replace=replace) as commit:

@@ -3,35 +3,52 @@
 from __future__ import annotations
 
 import os
+import re
 import sqlite3
 from collections.abc import Sequence
 from typing import Any
-from urllib.parse import parse_qsl, unquote, urlencode, urlsplit, urlunsplit
+from urllib.parse import unquote
 
 from shoal.errors import FileError, InputError, suggest
 
 SCHEMES = ("postgresql", "duckdb", "sqlite")
 
 
+_ADDRESS = re.compile(r"(?i)([a-z][a-z0-9+.-]*)://(.*)", re.DOTALL)
+_USER = re.compile(r"([^:@/]*):.*@", re.DOTALL)  # a password may hold any mark, unencoded: it ends at the last @
+_PARAMETER = re.compile(r"(?i)[?&]\w*pass\w*=[^&]*")
+_SECRET = re.compile(r"(?i)(pass\w*\s*=\s*)('[^']*'|[^&\s]*)")
+
+
 def is_address(text: object) -> bool:
     """Return whether a text is the address of a database."""
-    return isinstance(text, str) and "://" in text
+    return isinstance(text, str) and _ADDRESS.fullmatch(text) is not None
 
 
 def without_password(address: str) -> str:
     """Return an address as it may be shown and kept."""
-    parts = urlsplit(address)
-    if parts.scheme not in ("postgresql", "postgres"):
-        return address
-    user, at, host = parts.netloc.rpartition("@")
-    query = [(name, value) for name, value in parse_qsl(parts.query) if "pass" not in name.lower()]
-    return urlunsplit(parts._replace(netloc=f"{user.partition(':')[0]}{at}{host}", query=urlencode(query, safe="/:")))
+    found = _ADDRESS.fullmatch(address)
+    if found is None:
+        return _SECRET.sub(r"\1...", address)
+    rest = _USER.sub(r"\1@", found[2], count=1) if _USER.match(found[2]) else found[2]
+    return f"{found[1]}://{_PARAMETER.sub('', rest)}"
+
+
+def same_database(one: object, other: object) -> bool:
+    """Return whether two addresses lead to the same database, as far as they tell."""
+    if not (isinstance(one, str) and isinstance(other, str) and is_address(one) and is_address(other)):
+        return one is other
+    if scheme_of(one) != scheme_of(other):
+        return False
+    if scheme_of(one) == "postgresql":
+        return without_password(one) == without_password(other)
+    return os.path.realpath(path_of(one)) == os.path.realpath(path_of(other))
 
 
 def scheme_of(database: Any) -> str:
     """Return the kind of database of an address or a connection."""
     if is_address(database):
-        scheme = urlsplit(database).scheme.lower()
+        scheme = database.partition("://")[0].lower()
         scheme = "postgresql" if scheme == "postgres" else scheme
         if scheme not in SCHEMES:
             raise InputError(f"Databases of kind {scheme!r} are not known{suggest(scheme, SCHEMES)}")
@@ -51,11 +68,11 @@ def scheme_of(database: Any) -> str:
 
 def path_of(address: str) -> str:
     """Return the file that an address names: three slashes before a relative path, four before an absolute one."""
-    parts = urlsplit(address)
-    path = unquote(parts.path)
-    if parts.netloc or len(path) < 2:
-        raise InputError(f"Write {parts.scheme}:///file, or {parts.scheme}:////folder/file from the root.")
-    return path[1:]
+    scheme, _, rest = address.partition("://")
+    path = unquote(rest)[1:]
+    if not rest.startswith("/") or not path or path == ":memory:":
+        raise InputError(f"Write {scheme}:///file, or {scheme}:////folder/file from the root.")
+    return path
 
 
 def existing_file(address: str) -> str:

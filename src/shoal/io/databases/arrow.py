@@ -6,10 +6,12 @@ from typing import Any
 
 import polars as pl
 
-from shoal.errors import FileError
+from shoal.errors import FileError, InputError
 from shoal.io.databases.addresses import refuse_odd_names
 from shoal.io.memory import check_room
+from shoal.io.reading import refuse_odd_times
 
+_LONG = r"^-?[0-9]{16,}(\.0*)?$"  # whole numbers that floating point cannot hold stay text
 _PER_BYTE = 2.5  # bytes of memory per byte of Arrow data
 
 
@@ -21,7 +23,9 @@ def from_batches(batches: Any) -> pl.DataFrame:
         size += batch.nbytes
         check_room(_PER_BYTE * size - size, "What the query gives, so far,")
         frames.append(pl.DataFrame(_plain(batch)))
-    return pl.concat(frames) if frames else pl.DataFrame()
+    table = pl.concat(frames, how="vertical_relaxed") if frames else pl.DataFrame()
+    refuse_odd_times(table)
+    return table
 
 
 def _plain(batch: Any) -> Any:
@@ -34,7 +38,10 @@ def _plain(batch: Any) -> Any:
         plain = column
         if isinstance(column.type, pa.BaseExtensionType):
             plain = column.storage
-            if getattr(column.type, "type_name", "") == "numeric":
+            if (
+                getattr(column.type, "type_name", "") == "numeric"
+                and not pc.any(pc.match_substring_regex(plain, _LONG)).as_py()
+            ):
                 plain = pc.cast(plain, pa.float64())
             elif isinstance(column.type, pa.UuidType):
                 texts = (None if value is None else str(value) for value in column.to_pylist())
@@ -51,6 +58,9 @@ def _plain(batch: Any) -> Any:
 
 def to_arrow(frame: pl.DataFrame) -> Any:
     """Return a table for a database: categories as texts."""
+    odd = [name for name, dtype in frame.schema.items() if "\0" in name or dtype in (pl.Int128, pl.UInt128, pl.Object)]
+    if odd:
+        raise InputError(f"A database cannot hold column {odd[0]!r}: convert it, or rename it.")
     return frame.with_columns(pl.col(pl.Categorical, pl.Enum, pl.Null).cast(pl.String)).to_arrow(
         compat_level=pl.CompatLevel.oldest()
     )

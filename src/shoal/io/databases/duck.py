@@ -20,6 +20,7 @@ _REASONS = {
     "BinderException": "a column that it names does not exist, or does not fit",
     "ParserException": "it is not valid SQL",
     "InvalidInputException": "it would change the database, and only reading is allowed",
+    "PermissionException": "it would read or write other files, and only reading the database is allowed",
     "ConversionException": "a value cannot be converted as it says",
 }
 
@@ -43,7 +44,11 @@ class DuckDB(Engine):
 
         path = path_of(address) if writing else existing_file(address)
         try:
-            return duckdb.connect(path, read_only=not writing)
+            if writing:
+                return duckdb.connect(path)
+            return duckdb.connect(
+                path, read_only=True, config={"enable_external_access": "false"}
+            )  # no COPY, no ATTACH
         except duckdb.Error:
             raise FileError(f"Cannot open {path!r} as a DuckDB database: damaged, or in use.") from None
 

@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 
 import polars as pl
 
-from shoal.errors import FileError
 from shoal.io.databases.addresses import is_address, quote
+from shoal.io.guarding import in_our_words
 
 
 class Engine(ABC):
@@ -72,10 +72,14 @@ class Engine(ABC):
 
     @contextlib.contextmanager
     def _in_our_words(self) -> Iterator[None]:
-        try:
+        with in_our_words(lambda error: f"{self.name} refuses: {self._explain_any(error)}."):
             yield
-        except self._failure as error:
-            raise FileError(f"{self.name} refuses: {self._explain(error)}.") from None
+
+    def _explain_any(self, error: BaseException) -> str:
+        """Return why, of an error of the driver, or of what hands over its rows."""
+        if isinstance(error, self._failure):
+            return self._explain(error)
+        return "a value of the query cannot be computed or handed over; cast columns of rare types to text"
 
     def _begin(self) -> None:
         self._execute("BEGIN")

@@ -16,9 +16,12 @@ from shoal.io.databases.engine import Engine
 from shoal.io.dialect import infer_times
 from shoal.io.memory import check_room
 
-_ROWS_AT_ONCE = 50_000
+_ROWS_AT_ONCE = 1_000
 _PER_CELL = 150  # bytes of memory, as Python objects and as a table
+_READING = (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE)
 _REASONS = {
+    "authorization": "it would change the database, and only reading is allowed",
+    "not authorized": "it would change the database, and only reading is allowed",
     "no such table": "a table that it names does not exist",
     "no such column": "a column that it names does not exist",
     "syntax error": "it is not valid SQL",
@@ -48,6 +51,10 @@ class SQLite(Engine):
             connection.execute("PRAGMA schema_version")
         except sqlite3.Error:
             raise FileError(f"Cannot open {path!r} as a SQLite database: damaged, or in use.") from None
+        if not writing:
+            connection.set_authorizer(
+                lambda action, *_: sqlite3.SQLITE_OK if action in _READING else sqlite3.SQLITE_DENY
+            )
         return connection
 
     def _read(self, query: str) -> pl.DataFrame:
@@ -59,13 +66,15 @@ class SQLite(Engine):
         rows: list[tuple[Any, ...]] = []
         while more := cursor.fetchmany(_ROWS_AT_ONCE):
             rows += more
-            check_room(_PER_CELL * len(more) * len(names), "What the query gives next")
+            large = sum(len(value) for row in more for value in row if isinstance(value, str | bytes))
+            check_room(_PER_CELL * len(more) * len(names) + 2 * large, "What the query gives next")
         columns = zip(*rows, strict=True) if rows else [()] * len(names)
         return pl.DataFrame([_column_of(name, values) for name, values in zip(names, columns, strict=True)])
 
     def _exists(self, name: Sequence[str]) -> bool:
-        home = f"{quote(name[0])}.sqlite_master" if len(name) == 2 else "sqlite_master"
-        found = self._connection.execute(f"SELECT count(*) FROM {home} WHERE lower(name) = lower(?)", (name[-1],))  # noqa: S608, quoted
+        if len(name) == 2 and name[0].lower() != "main":
+            raise FileError(f"SQLite has no schema {name[0]!r}; name the table alone.")
+        found = self._connection.execute("SELECT count(*) FROM sqlite_master WHERE lower(name) = lower(?)", (name[-1],))
         return bool(found.fetchone()[0])
 
     def _begin(self) -> None:
@@ -85,7 +94,7 @@ def _plain(frame: pl.DataFrame) -> pl.DataFrame:
     """Return a table of what SQLite can hold: categories, dates and times as texts."""
     for name, dtype in frame.schema.items():
         large = dtype == pl.UInt64 and (frame[name] >= 2**63).any()
-        if large or dtype.is_nested() or dtype in (pl.Duration, pl.Object):
+        if large or dtype.is_nested() or dtype in (pl.Duration, pl.Object, pl.Int128, pl.UInt128):
             raise InputError(f"SQLite cannot hold column {name!r}; convert it, or drop it.")
     return frame.with_columns(
         pl.col(pl.Categorical, pl.Enum, pl.Null).cast(pl.String),
