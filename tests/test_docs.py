@@ -46,7 +46,9 @@ def test_the_worked_page_of_learning():
     assert compare("learning.md", 0.1, 3) > 40  # elsewhere the last digits of a sum may break a tie
 
 
-@pytest.mark.parametrize("page", [pytest.param("health", marks=pytest.mark.slow), "education", "finance"])
+@pytest.mark.parametrize(
+    "page", [*(pytest.param(page, marks=pytest.mark.slow) for page in ("health", "education")), "finance"]
+)
 def test_tutorials(page):
     assert compare(f"tutorials/{page}.md", 0.1, 1) > 20
 
@@ -56,6 +58,7 @@ def test_pages(page):
     assert compare(f"{page}.md", 0.1, 0.3) > 0
 
 
+@pytest.mark.slow
 def test_the_five_minutes_as_they_are_written(tmp_path, monkeypatch):
     """Every command of the page, one after the other, in an empty folder."""
     monkeypatch.chdir(tmp_path)

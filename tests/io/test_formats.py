@@ -622,6 +622,7 @@ def test_a_workbook_that_lies_about_its_size(tmp_path, monkeypatch):
         read_table(str(tmp_path / "t.xlsx"))
 
 
+@pytest.mark.slow
 def test_ten_thousand_columns(tmp_path):
     wide = pl.DataFrame({f"c{i}": [str(i), "x", "1"] for i in range(10_000)})
     path = tmp_path / "t.csv"
