@@ -1,16 +1,33 @@
-"""A real PostgreSQL server, started by the tests from the machine's own binaries."""
+"""A table of every type, and a real PostgreSQL server, started by the tests from the machine's own binaries."""
 
 from __future__ import annotations
 
+import datetime
 import glob
 import os
 import shutil
 import subprocess
 import tempfile
 
+import polars as pl
 import pytest
 
 PASSWORD = "s3cret-Canary-77"
+
+
+@pytest.fixture
+def plain_table():
+    """Three rows of everything that every format holds, with something missing everywhere."""
+    return pl.DataFrame(
+        {
+            "zip": ["007", "010", None],
+            "n": [1, None, -3],
+            "x": [1.5, 2.0, None],
+            "flag": [True, False, None],
+            "day": [datetime.date(2020, 1, 1), None, datetime.date(1950, 12, 31)],
+            "at": [datetime.datetime(2020, 1, 1, 5, 6, 7), None, datetime.datetime(2020, 1, 1, 5, 6, 7, 250000)],
+        }
+    )
 
 
 def _find(program):
