@@ -26,7 +26,7 @@ from shoal.privacy.risk import check_releases, measure_risk
 from shoal.progress import Reporter
 from shoal.schema import Column, Schema
 from shoal.settings import METHODS, RECOVERIES, Settings
-from shoal.utility.learning import LEAST_EXPLAINED, can_be_predicted, score_kept, shift_error
+from shoal.utility.learning import can_be_predicted, least_explained, score_kept, shift_error
 from shoal.utility.marginals import joint_of
 from shoal.utility.pairs import Pair
 
@@ -199,7 +199,7 @@ def _try(
     risk = measure_risk(persons, labels, settings, iter(releases), sample=rng)
     kept = np.array([_measure_utility(persons, hidden, response, rng) for hidden in releases])
     joint, original, released, shift = (float(value) for value in kept.mean(axis=0))
-    if not original >= LEAST_EXPLAINED:  # of what cannot be predicted nothing can be lost
+    if not original >= least_explained(len(labels)):  # of what cannot be predicted nothing can be lost
         released = shift = float("nan")
     optimal, nearest = risk.get("optimal"), risk["nearest"]
     gaussian = settings.method == "gaussian"

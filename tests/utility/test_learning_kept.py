@@ -50,6 +50,18 @@ def test_an_untouched_table_keeps_all(rng):
     assert shift_error(pair, y, np.random.default_rng(0))[0] == pytest.approx(0, abs=1e-12)
 
 
+def test_a_share_of_noise_is_not_told(rng):
+    """R2 of 1,000 records has a standard error of about 2 sqrt(R2 / n): a share of 0.01 would be anything."""
+    shares = []
+    for noise, told in ((20.0, False), (2.0, True)):
+        table = linear(1_000, rng, noise)
+        pair, y = make_pair(table, table.sample(fraction=1, shuffle=True, seed=1), ["a", "b"], aligned=False)
+        kept = score_kept(pair, y, rng, LinearRegression())
+        assert np.isfinite(kept.share) == told
+        shares.append(kept.original)
+    assert shares[0] < 0.05 < 0.3 < shares[1]
+
+
 def test_noise_on_x_attenuates_effects_as_theory_says(rng):
     table = linear(20_000, rng)
     noisy = table.with_columns(a=table["a"] + rng.normal(size=len(table)))  # variance 2: half of the effect is left

@@ -24,7 +24,7 @@ N_FOLDS = 5
 N_RESAMPLES = 200
 N_GROUPS = 10
 RARE = 10  # people: fewer have no class, level or group of their own
-LEAST_EXPLAINED = 0.005  # R2, or 2 AUC - 1, of which a share means nothing
+_LEAST_EXPLAINED = 0.005  # R2, or 2 AUC - 1, of which a share means nothing
 _MOST_CLASSES = 20
 
 
@@ -57,7 +57,7 @@ class Kept:
     @property
     def share(self) -> float:
         """The score kept, as a share of the original's; NaN where the original explains next to nothing."""
-        return self.release / self.original if self.original >= LEAST_EXPLAINED else float("nan")
+        return self.release / self.original if self.original >= least_explained(self.tested) else float("nan")
 
 
 @dataclass(frozen=True)
@@ -74,6 +74,14 @@ class Coefficient:
         """By how many standard errors the effect has moved."""
         gap = self.release - self.original
         return gap / self.standard_error if self.standard_error > 0 else 0.0
+
+
+def least_explained(n: int) -> float:
+    """Return the score, R2 or 2 AUC - 1, from which on a share of it means something, when n records were tested.
+
+    The standard error of R2 is about 2 sqrt(R2 / n): below 64 / n it is more than a quarter of R2 itself.
+    """
+    return max(_LEAST_EXPLAINED, 64 / max(n, 1))
 
 
 def can_be_predicted(column: EncodedColumn) -> bool:
