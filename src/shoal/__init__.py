@@ -15,7 +15,9 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from shoal import bundle as bundle
     from shoal import clustering, datasets, market, privacy, recovery, shift, utility
+    from shoal import io as io
     from shoal import studies as studies
     from shoal.anonymizer import Anonymizer, anonymize
     from shoal.assessment import assess
@@ -44,7 +46,9 @@ _HOME = {
     "LeakError": "shoal.errors",
     "CheckError": "shoal.errors",
 }
-_ROOMS = ("clustering", "datasets", "dither", "market", "privacy", "recovery", "shift", "studies", "utility")
+_ROOMS = (
+    "bundle", "clustering", "datasets", "dither", "io", "market", "privacy", "recovery", "shift", "studies", "utility"
+)  # fmt: skip
 
 __all__ = [
     "Anonymizer",

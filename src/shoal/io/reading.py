@@ -90,6 +90,15 @@ def read_source(path: str, how: Reading | None = None) -> Source:
     CSV (also .gz, .zst), Parquet, Arrow, Excel, Stata, SPSS, SAS. CSV types are inferred from all rows: whole numbers,
     decimal numbers, true/false, ISO dates and times; everything else, codes with leading zeros or of more digits than a
     number can hold among it, stays text. An empty cell is missing.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "people.csv")
+    >>> _ = path.write_text("zip;cost\\n007;1,5\\n")
+    >>> source = read_source(str(path))
+    >>> source.table.row(0), source.notes
+    (('007', 1.5), ['semicolons, decimal commas, UTF-8'])
     """
     how = Reading() if how is None else how
     form = find_format(path, how.form)
