@@ -189,8 +189,8 @@ def score_prediction(kept: Kept) -> list[Score]:
             f"{kept.measure} {kept.release:.4f} when {kept.model} learns from the release, {kept.original:.4f} from "
             f"the original, both tested on the original (95 % interval of the share {low:.1%} to {high:.1%})."
             if not np.isnan(kept.share)
-            else f"The quasi-identifiers explain too little of it in the original ({kept.measure} {kept.original:.4f} of "
-            f"{kept.tested:,} records) for a share of that to mean anything.",
+            else f"The quasi-identifiers explain too little of it in the original ({kept.measure} {kept.original:.4f} "
+            f"of {kept.tested:,} records) for a share of that to mean anything.",
         )
     ]
 

@@ -85,7 +85,7 @@ def read_table(path: str, fmt: str | None = None) -> pl.DataFrame:
 
 
 def read_source(path: str, how: Reading | None = None) -> Source:
-    """Read a table from a file, or from standard input if path is "-".
+    r"""Read a table from a file, or from standard input if path is "-".
 
     CSV (also .gz, .zst), Parquet, Arrow, Excel, Stata, SPSS, SAS. CSV types are inferred from all rows: whole numbers,
     decimal numbers, true/false, ISO dates and times; everything else, codes with leading zeros or of more digits than a
@@ -95,7 +95,7 @@ def read_source(path: str, how: Reading | None = None) -> Source:
     --------
     >>> import pathlib, tempfile
     >>> path = pathlib.Path(tempfile.mkdtemp(), "people.csv")
-    >>> _ = path.write_text("zip;cost\\n007;1,5\\n")
+    >>> _ = path.write_text("zip;cost\n007;1,5\n")
     >>> source = read_source(str(path))
     >>> source.table.row(0), source.notes
     (('007', 1.5), ['semicolons, decimal commas, UTF-8'])
