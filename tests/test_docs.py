@@ -46,14 +46,16 @@ def test_the_worked_page_of_learning():
     assert compare("learning.md", 0.1, 3) > 40  # elsewhere the last digits of a sum may break a tie
 
 
-@pytest.mark.parametrize(
-    "page", [*(pytest.param(page, marks=pytest.mark.slow) for page in ("health", "education")), "finance"]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("page", ["health", "education", "finance"])
 def test_tutorials(page):
     assert compare(f"tutorials/{page}.md", 0.1, 1) > 20
 
 
-@pytest.mark.parametrize("page", [pytest.param("report", marks=pytest.mark.slow), "risk", "method", "files"])
+SLOW_PAGES = [pytest.param(page, marks=pytest.mark.slow) for page in ("report", "method")]
+
+
+@pytest.mark.parametrize("page", [*SLOW_PAGES, "risk", "files"])
 def test_pages(page):
     assert compare(f"{page}.md", 0.1, 0.3) > 0
 
