@@ -412,8 +412,11 @@ def test_from_a_database_to_a_database(database, capsys):
         "table": "release",
     }
     before = {path.name: path.read_bytes() for path in database.iterdir()}
-    assert run(*source, *to) == 4
+    assert run(*source, *to, "--certificate", "other.json") == 4
     assert "'release' is already there; choose another name, or say --replace" in capsys.readouterr().err
+    elsewhere = ["--to", "sqlite:///elsewhere.db", *to[2:]]
+    assert run(*source, *elsewhere) == 4  # whose certificate would take the place of the first one's
+    assert "'release.certificate.json' is there already, of another release" in capsys.readouterr().err
     assert {path.name: path.read_bytes() for path in database.iterdir()} == before
     assert run(*source, *to, "--replace") == 0
     assert main(["inspect", "--from", "sqlite:///out.db", "--query", "select * from release"]) == 0

@@ -14,6 +14,7 @@ import pytest
 from shoal.errors import FileError, InputError, ShoalError
 from shoal.io import memory
 from shoal.io.databases import is_address, read_database, read_name, scheme_of, staged_table, without_password
+from shoal.io.databases.addresses import same_database
 
 from .conftest import PASSWORD
 
@@ -178,6 +179,15 @@ def test_what_is_shown_of_an_address():
             assert shown == f"postgresql://bob@{rest}"
     for other in ("mysql://u:SECRET@h/d", "postgresql+psycopg2://u:SECRET@h/d", "host=h password=SECRET user=u"):
         assert "SECRET" not in without_password(other)
+
+
+def test_one_database_by_two_names(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert same_database("sqlite:///a.db", f"sqlite:///{tmp_path}/a.db")
+    assert not same_database("sqlite:///a.db", "duckdb:///a.db")
+    assert same_database("postgresql://u:p@h/d", "postgres://other@h/d")
+    assert not same_database("postgresql://u@h/d", "postgresql://u@h/e")
+    assert not same_database(None, "sqlite:///a.db")
 
 
 def test_passwords_with_odd_marks_appear_nowhere():

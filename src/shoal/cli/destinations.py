@@ -203,4 +203,7 @@ def _database(address: str, table: str | None, certificate: str | None, replace:
         raise InputError("--output-format goes with a file or a bundle, not with a database.")
     scheme_of(address)
     read_name(table)
-    return Database(address, table, certificate or str(certificate_path_of(table)), replace)
+    beside = str(certificate_path_of(table))
+    if certificate is None and os.path.exists(beside) and not replace:
+        raise FileError(f"{beside!r} is there already, of another release; name a file with --certificate.")
+    return Database(address, table, certificate or beside, replace)

@@ -41,7 +41,7 @@ def same_database(one: object, other: object) -> bool:
     if scheme_of(one) != scheme_of(other):
         return False
     if scheme_of(one) == "postgresql":
-        return without_password(one) == without_password(other)
+        return without_password(one).rpartition("@")[2] == without_password(other).rpartition("@")[2]
     return os.path.realpath(path_of(one)) == os.path.realpath(path_of(other))
 
 
