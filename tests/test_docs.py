@@ -52,10 +52,10 @@ def test_tutorials(page):
     assert compare(f"tutorials/{page}.md", 0.1, 1) > 20
 
 
-SLOW_PAGES = [pytest.param(page, marks=pytest.mark.slow) for page in ("report", "method")]
+SLOW_PAGES = [pytest.param(page, marks=pytest.mark.slow) for page in ("report", "method", "risk")]
 
 
-@pytest.mark.parametrize("page", [*SLOW_PAGES, "risk", "files"])
+@pytest.mark.parametrize("page", [*SLOW_PAGES, "files"])
 def test_pages(page):
     assert compare(f"{page}.md", 0.1, 0.3) > 0
 
