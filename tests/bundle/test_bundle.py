@@ -81,6 +81,15 @@ def test_the_dictionary_and_the_readme_say_what_was_done(release, tmp_path):
     assert "public edition" in (tmp_path / "out" / "report.html").read_text()
 
 
+def test_the_readme_promises_no_distribution_that_is_not_kept(tmp_path):
+    table = shoal.datasets.load_cohort(200)[["sex", "age", "cost"]]
+    made = shoal.anonymize(table, quasi_identifiers=["sex", "age"], sensitive=["cost"], k=20, method="centroid")
+    made.write_bundle(tmp_path / "out")
+    kept = made.certificate["measured"]["histogram_intersection"]
+    assert kept < 0.9
+    assert f"{kept:.1%} is kept" in (tmp_path / "out" / "README.md").read_text()
+
+
 def test_rare_levels_are_not_spelt_out(tmp_path):
     table = pl.DataFrame({"town": ["a"] * 39 + [CANARY], "age": list(range(40))})
     shoal.anonymize(table, quasi_identifiers=["town", "age"], k=5, n_releases=0).write_bundle(tmp_path / "out")

@@ -596,6 +596,18 @@ def test_near_misses(folder, capsys, arguments, text):
     assert text in capsys.readouterr().err
 
 
+def test_the_number_of_cores_is_known_before_anything_uses_them(folder):
+    code = (
+        "import sys; from shoal.cli import main\n"
+        "assert 'polars' not in sys.modules and 'numba' not in sys.modules\n"
+        "code = main(sys.argv[1:])\n"
+        "import polars; print(polars.thread_pool_size()); sys.exit(code)"
+    )
+    command = [sys.executable, "-c", code, "inspect", "people.csv", "-q", "--jobs", "1"]
+    env = {name: value for name, value in os.environ.items() if name != "POLARS_MAX_THREADS"}
+    assert subprocess.run(command, capture_output=True, text=True, env=env).stdout == "1\n"
+
+
 def test_results_do_not_depend_on_the_number_of_cores(folder, monkeypatch):
     from shoal import compilation
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _MOST_LEVELS = 40  # of a column that the dictionary spells out
 _DONE = {
-    "quasi_identifier": "re-assigned inside groups of at least {k} people: it need not be this record's own",
+    "quasi_identifier": "decided by a group of at least {k} people: it need not be this record's own",
     "weight": "travels with the quasi-identifiers, not with the record",
     "sensitive": "the record's own{protected}",
     "kept": "the record's own",

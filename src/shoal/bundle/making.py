@@ -127,6 +127,11 @@ def _readme(certificate: Mapping[str, Any], name: str) -> str:
     qi = ", ".join(" ".join(column["name"].split()) for column in columns["quasi_identifiers"])
     limits = "\n".join(f"- **{item['what']}**: {item['why']}" for item in certificate["not_covered"])
     assumptions = "\n".join(f"- {text}" for text in certificate["assumptions"])
+    k, kept, cells = (
+        certificate["k"],
+        certificate["measured"]["histogram_intersection"],
+        certificate["measured"]["cells"],
+    )
     return f"""# A release
 
 **{certificate["guarantee"]}**
@@ -142,9 +147,10 @@ people, method {certificate["method"]}{f" ({certificate['recovery']})" if certif
 | `{CERTIFICATE}` | the guarantee and its limits, the settings, what was measured; for programs too |
 | `{SUMS}` | checksums of all of these |
 
-The columns by which a person could be recognised ({qi}) were re-assigned inside groups of at least {certificate["k"]}
-people: their joint distribution is kept, but a row's combination need not belong to the person whose other values stand
-beside it. Models that learn from the table learn what they would from the original, as far as the report says.
+What stands in the columns by which a person could be recognised ({qi}) was decided by groups of at least
+{k} people: a row's combination need not belong to the person whose other values stand beside it. Of the joint
+distribution of these columns {kept:.1%} is kept ({cells}). How well models that learn from the table do, beside the
+original, the report says.
 
 ## What the guarantee takes for granted
 

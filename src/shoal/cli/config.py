@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from shoal.errors import FileError, InputError, suggest
-from shoal.io.databases.addresses import without_password
 
 _ALIASES = {"qi": "quasi_identifiers", "kind": "kinds", "from": "database"}
 _KEYS = {own: alias for alias, own in _ALIASES.items()}
@@ -51,6 +50,8 @@ def read_config(path: str) -> dict[str, Any]:
 
 def write_config(options: Mapping[str, Any]) -> str:
     """Return options as the TOML file that `read_config` reads: no password, no default, not where things went."""
+    from shoal.io.databases.addresses import without_password  # loads polars, which --jobs must come before
+
     plain, tables = [], []
     for name, value in options.items():
         if value is None or value in ({}, []) or name in _PLACES:

@@ -24,7 +24,7 @@ __all__ = ["is_address", "read_database", "read_name", "scheme_of", "staged_tabl
 
 
 def read_database(database: Any, query: str) -> Source:
-    """Read a table from a database, with a query that only reads.
+    """Read a table from a database. One given by its address is opened for reading only.
 
     Parameters
     ----------
